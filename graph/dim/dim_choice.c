@@ -75,6 +75,27 @@ add_members(const KilnDim *dim, const KilnDim *members[MEMBERS], uint32_t *n)
     return true;
 }
 
+/* Drops members that another one exceeds, where all are 1 or more: such a member is 1, or both are
+ * the extent. */
+static void
+drop_exceeded(KilnDimTable *table, const KilnDim *members[MEMBERS], uint32_t *n)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *n; i++) {
+        int64_t lo, hi;
+        bool exceeded = false;
+        kiln_dim_range(members[i], &lo, &hi);
+        for (uint32_t j = 0; lo >= 1 && j < *n && !exceeded; j++) {
+            bool gone = j < i && j >= kept;
+            exceeded = j != i && !gone &&
+                       kiln_dim_at_most(table, members[i], members[j]) == KILN_ANSWER_YES;
+        }
+        if (!exceeded)
+            members[kept++] = members[i];
+    }
+    *n = kept;
+}
+
 const KilnDim *
 kiln_dim_broadcast(KilnDimTable *table, const KilnDim *a, const KilnDim *b)
 {
@@ -87,6 +108,7 @@ kiln_dim_broadcast(KilnDimTable *table, const KilnDim *a, const KilnDim *b)
         if (kiln_dim_equal(table, members[i], one) == KILN_ANSWER_NO)
             return members[i];
     }
+    drop_exceeded(table, members, &n);
     for (uint32_t i = n; i-- > 0;)
         all = kiln_dim_select(table, one, members[i], all, members[i]);
     return all;

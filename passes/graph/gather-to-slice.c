@@ -8,14 +8,27 @@
  *                                                       squeeze                        unsqueeze
  *
  * requires nothing, preserves nothing; class E: elements are moved. Any number of indices in a row,
- * i, i + 1, …, as a vector; a single one of any rank. Negative indices count from the end; one that
- * is out of range, or not known to be in it, is left to the gather, which says so when it runs.
+ * i, i + 1, …, as a vector; a single one of any rank. Negative indices count from the end. An open
+ * extent may have any number that its bounds allow. An index that is out of range, or not known to
+ * be in it, is left to the gather, which says so when it runs.
  * Picking extents out of a `shape` is left to simplify-shapes. */
 #include "passes/query/movement.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/reshape.h"
 #include "passes/rule.h"
+
+/* Whether @n indices from @first on, which count from the end where @first is negative, lie in dim
+ * @axis. The number of an open dim need not be known. */
+static bool
+runs_within(const KilnType *x, int axis, int64_t first, int64_t n)
+{
+    int64_t least = x->dims[axis], most;
+    bool open = least < 0;
+    if (open)
+        kiln_dim_range(x->open[axis], &least, &most);
+    return first < 0 ? open && -first <= least && n <= -first : n <= least - first;
+}
 
 /* The indices of @node as a part of its data. */
 static bool
@@ -26,13 +39,15 @@ indexed_part(KilnMatch *match, const KilnNode *node, KilnPart *part)
     GUARD(plain, !x->type.layout);
     GUARD(indices_known, indices && indices->n > 0 && node->operands[1].value->type.rank >= 0);
     int axis = kiln_type_axis(&x->type, kiln_attrs(node, gather)->axis);
-    int64_t extent = axis < 0 ? -1 : x->type.dims[axis];
-    int64_t from_end = MAX(extent, 0);
-    int64_t first = indices->v[0] + (indices->v[0] < 0 ? from_end : 0);
-    GUARD(in_range, extent >= 0 && first >= 0 && indices->n <= extent - first);
+    if (axis < 0)
+        return false;
+    int64_t first = indices->v[0], from_end = MAX(x->type.dims[axis], 0);
+    first += first < 0 ? from_end : 0;
+    GUARD(in_range, runs_within(&x->type, axis, first, indices->n));
     for (int64_t i = 1; i < indices->n; i++)
         GUARD(in_a_row, indices->v[i] + (indices->v[i] < 0 ? from_end : 0) == first + i);
-    *part = (KilnPart){ x, axis, first, first + indices->n };
+    int64_t end = first + indices->n;
+    *part = (KilnPart){ x, axis, first, end == 0 && first < 0 ? INT64_MAX : end };
     return true;
 }
 
@@ -62,9 +77,11 @@ to_slice(KilnMatch *match)
     GUARD(no_shape, !kiln_value_def_of(node->operands[0].value, KILN_OP_shape));
     if (!indexed_part(match, node, &part))
         return false;
-    GUARD(one_or_vector, rank == 1 || part.end - part.begin == 1);
-    const KilnType *type = rank == 1 ? &node->results[0].type : NULL;
-    KilnValue *value = kiln_part_build(match->root->function, node, &part, type, match->error);
+    int64_t n = node->operands[1].value->known->n;
+    GUARD(one_or_vector, rank == 1 || n == 1);
+    KilnType type = kiln_part_type(&part, n);
+    KilnValue *value = kiln_part_build(match->root->function, node, &part,
+                                       rank == 1 ? &node->results[0].type : &type, match->error);
     if (value && rank != 1)
         value = fit_rank(match, value, &part, rank);
     return kiln_match_replace(match, value);

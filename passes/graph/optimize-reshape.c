@@ -89,13 +89,20 @@ target_stands_alone(const KilnNode *node)
     if (node->op != KILN_OP_reshape)
         return false;
     const KilnKnown *target = node->operands[1].value->known;
+    const KilnExtents *extents = node->operands[1].value->extents;
     if (kiln_attrs(node, reshape)->allowzero)
         return true;
     for (int64_t i = 0; target && i < target->n; i++) {
         if (target->v[i] == 0)
             return false;
     }
-    return target != NULL;
+    for (uint32_t i = 0; !target && extents && i < extents->n; i++) {
+        int64_t lo, hi, number;
+        kiln_dim_range(extents->v[i], &lo, &hi);
+        if (lo < 1 && !(kiln_dim_is_number(extents->v[i], &number) && number == -1))
+            return false;
+    }
+    return target || extents;
 }
 
 static KilnValue *

@@ -32,8 +32,8 @@
  * second sweep, backwards, builds what the nodes that stay read, so that nothing is built for
  * chains that vanish.
  *
- * -1 must not stand beside a 0 that copies an open extent: where that turns out to be empty, the -1
- * says nothing. Subgraphs are swept when their node is: what they read of the functions around them
+ * -1 must not stand beside a 0 that copies an extent which may be empty: then the -1 says nothing.
+ * Subgraphs are swept when their node is: what they read of the functions around them
  * is known then. */
 #include "exec/eval.h"
 #include "graph/module/flow.h"
@@ -227,13 +227,16 @@ reshape_target(KilnPassContext *context, const KilnNode *node, const KilnExtents
                int64_t target[KILN_EXTENTS_MAX])
 {
     static const char rule[] = "reshape-target";
-    uint32_t copied = 0, zeros = 0, inferred = 0, open = 0;
+    const KilnType *x = &node->operands[0].value->type;
+    uint32_t zeros = 0, inferred = 0, open = 0;
+    bool may_be_empty = false;
     for (uint32_t i = 0; i < extents->n; i++) {
-        int64_t number = -1;
-        bool copies = is_extent_of(extents, i, &node->operands[0].value->type, (int)i);
+        int64_t number = -1, lo, hi;
+        bool copies = is_extent_of(extents, i, x, (int)i);
         bool stated = kiln_dim_is_number(extents->v[i], &number);
         target[i] = stated ? number : copies ? 0 : -1;
-        copied += copies;
+        kiln_dim_range(extents->v[i], &lo, &hi);
+        may_be_empty |= copies && lo < 1;
         open += !copies && !stated;
         zeros += stated && number == 0;
         inferred += stated && number == -1;
@@ -241,7 +244,7 @@ reshape_target(KilnPassContext *context, const KilnNode *node, const KilnExtents
     /* 0 is a size under allowzero, and copies elsewhere. */
     PASS_GUARD(zero_means_one_thing, !zeros || !kiln_attrs(node, reshape)->allowzero);
     PASS_GUARD(one_open, open + inferred <= 1);
-    PASS_GUARD(nothing_empty, open == 0 || (copied == 0 && zeros == 0));
+    PASS_GUARD(nothing_empty, open == 0 || (!may_be_empty && zeros == 0));
     return true;
 }
 

@@ -20,11 +20,12 @@
  * into rows where they continue each other.
  *
  * requires nothing, preserves nothing; expand-into-matmul is class E, the other U: the sum is
- * rounded at other places. The matrix dims must stay as they are; at most one extent of the batch
- * may be unknown, and then none is 0. Quantized products stay. */
-#include "passes/rule.h"
+ * rounded at other places. The matrix dims must stay as they are, and no extent may be 0. Open
+ * extents are read from the operands; at most one may be unknown. Quantized products stay. */
+#include "passes/query/movement.h"
 #include "graph/op/matmul.h"
 #include "graph/op/reshape.h"
+#include "passes/rule.h"
 
 /* --- copies that broadcasting makes superfluous --- */
 
@@ -55,31 +56,23 @@ drop_copy(KilnMatch *match)
 
 /* --- batches as rows --- */
 
+/* The rows of all matrices of @x, [-1, @depth]. */
 static KilnValue *
-reshape(KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t rank, const KilnType *type)
+rows_of(KilnMatch *match, KilnValue *x, int64_t depth)
 {
-    KilnNode *root = match->root;
-    KilnValue *shape = kiln_build_ints(match->root->function, root, dims, rank);
+    int64_t rows[] = { -1, depth };
+    KilnValue *operands[] = { x, kiln_build_ints(match->root->function, match->root, rows, 2) };
     KilnAttrs_reshape attrs = { .allowzero = false };
-    KilnNodeSpec spec = { .op = KILN_OP_reshape,
-                          .operands = (KilnValue *[]){ x, shape },
-                          .n_operands = 2,
-                          .attrs = &attrs,
-                          .types = type };
-    return kiln_match_build_node(match, &spec);
+    return kiln_match_build(match, KILN_OP_reshape, &attrs, operands, 2);
 }
 
-/* How many extents of @type are not known, more than there can be where one is 0. */
-static int
-open_extents(const KilnType *type)
+static bool
+is_empty(const KilnType *type)
 {
-    int open = 0;
-    for (int d = 0; d < type->rank; d++) {
-        if (type->dims[d] == 0)
-            return KILN_MAX_RANK;
-        open += type->dims[d] < 0;
-    }
-    return open;
+    bool empty = false;
+    for (int d = 0; d < type->rank; d++)
+        empty |= type->dims[d] == 0;
+    return empty;
 }
 
 static bool
@@ -93,19 +86,17 @@ rows_of_batch(KilnMatch *match)
     GUARD(batch, x->type.rank > 2 && type->rank == x->type.rank);
     GUARD(one_matrix, w->type.rank == 2 && kiln_type_is_static(&w->type));
     GUARD(vector, c->type.rank == 0 || (c->type.rank == 1 && c->type.dims[0] == w->type.dims[1]));
-    GUARD(extents, open_extents(type) <= 1 && w->type.dims[0] > 0);
-    int64_t rows[] = { -1, w->type.dims[0] };
-    KilnValue *flat = reshape(match, x, rows, 2, NULL);
+    GUARD(extents, !is_empty(type) && w->type.dims[0] > 0);
+    KilnValue *flat = rows_of(match, x, w->type.dims[0]);
     KilnAttrs_gemm attrs = { .alpha = 1, .beta = 1 };
     KilnValue *gemm =
         flat ? kiln_match_build(match, KILN_OP_gemm, &attrs, (KilnValue *[]){ flat, w, c }, 3)
              : NULL;
     if (!gemm)
         return false;
-    int64_t dims[KILN_MAX_RANK];
-    for (int d = 0; d < type->rank; d++)
-        dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
-    return kiln_match_replace(match, reshape(match, gemm, dims, (uint32_t)type->rank, type));
+    KilnValue *shaped =
+        kiln_reshape_build(match->root->function, match->root, gemm, type, match->error);
+    return kiln_match_replace(match, shaped);
 }
 
 static const KilnRule rules[] = {

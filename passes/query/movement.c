@@ -6,6 +6,7 @@
 #include "graph/op/concat.h"
 #include "graph/op/reshape.h"
 #include "graph/op/slice.h"
+#include "passes/query/extents.h"
 
 int
 kiln_concat_axis(const KilnNode *concat)
@@ -112,15 +113,22 @@ kiln_part_of(const KilnValue *value, const KilnFunction *function, KilnPart *par
     return node->op == KILN_OP_split && part_of_split(node, value->index, part);
 }
 
+KilnType
+kiln_part_type(const KilnPart *part, int64_t n)
+{
+    KilnType type = part->source->type;
+    type.dims[part->axis] = n;
+    type.open[part->axis] = NULL;
+    type.layout = NULL;
+    return type;
+}
+
 KilnValue *
 kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                 const KilnType *type, GError **error)
 {
     int64_t axis = part->axis;
-    KilnType own = part->source->type;
-    own.dims[axis] = part->end - part->begin;
-    own.open[axis] = NULL;
-    own.layout = NULL;
+    KilnType own = kiln_part_type(part, part->end - part->begin);
     KilnValue *operands[] = { part->source, kiln_build_ints(function, before, &part->begin, 1),
                               kiln_build_ints(function, before, &part->end, 1),
                               kiln_build_ints(function, before, &axis, 1) };
@@ -146,7 +154,7 @@ bool
 kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
                     bool *allowzero)
 {
-    int open = 0, copied = 0;
+    int open = 0, copied = 0, inferred = -1;
     bool empty = false;
     for (int d = 0; d < type->rank; d++) {
         target[d] = type->dims[d];
@@ -157,6 +165,7 @@ kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[
         bool copies =
             d < value->rank && value->dims[d] < 0 && kiln_type_equal_dims(value, d, type, d);
         copied += copies;
+        inferred = copies ? inferred : d;
         target[d] = copies ? 0 : -1;
     }
     *allowzero = open == 0;
@@ -165,22 +174,40 @@ kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[
             target[d] = type->dims[d] < 0 ? -1 : target[d];
         return true;
     }
+    if (type->rank < 0 || open == 0 || empty)
+        return type->rank >= 0 && open == 0;
     /* A -1 beside a dim that turns out to be empty would say nothing. */
-    return type->rank >= 0 && (open == 0 || (open == copied && !empty));
+    return open == copied || (open == copied + 1 && kiln_dims_are_positive(type, inferred));
+}
+
+/* The target as numbers, else as what is read from other values: all dims, or all but one. */
+static KilnValue *
+reshape_operand(KilnFunction *function, KilnNode *before, KilnValue *value, const KilnType *type,
+                bool *allowzero, GError **error)
+{
+    int64_t target[KILN_MAX_RANK];
+    g_autoptr(GError) failure = NULL;
+    if (kiln_reshape_target(&value->type, type, target, allowzero))
+        return kiln_build_ints(function, before, target, (uint32_t)type->rank);
+    KilnValue *shape = kiln_extents_build(function, before, value, type, false, &failure);
+    *allowzero = shape != NULL;
+    if (!shape && !failure)
+        shape = kiln_extents_build(function, before, value, type, true, &failure);
+    if (failure)
+        g_propagate_error(error, g_steal_pointer(&failure));
+    return shape;
 }
 
 KilnValue *
 kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value, const KilnType *type,
                    GError **error)
 {
-    int64_t target[KILN_MAX_RANK];
     KilnAttrs_reshape attrs = { .allowzero = false };
-    if (!kiln_reshape_target(&value->type, type, target, &attrs.allowzero))
+    KilnValue *shape = reshape_operand(function, before, value, type, &attrs.allowzero, error);
+    if (!shape)
         return NULL;
-    KilnValue *operands[] = { value,
-                              kiln_build_ints(function, before, target, (uint32_t)type->rank) };
     KilnNodeSpec spec = { .op = KILN_OP_reshape,
-                          .operands = operands,
+                          .operands = (KilnValue *[]){ value, shape },
                           .n_operands = 2,
                           .attrs = &attrs,
                           .types = type,

@@ -17,6 +17,8 @@ typedef struct {
  * of a split, made in @function. False if it is none or its bounds are not known. */
 bool kiln_part_of(const KilnValue *value, const KilnFunction *function, KilnPart *part);
 
+/** The type of @n indices along the axis of @part. */
+KilnType kiln_part_type(const KilnPart *part, int64_t n);
 /** A slice of @source along one axis. @type: the result's; NULL: follows from the source's. */
 KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                            const KilnType *type, GError **error);
@@ -29,13 +31,14 @@ bool kiln_tile_broadcasts(const KilnNode *tile);
 /** reshape, flatten, squeeze and unsqueeze: the same elements in the same order. */
 bool kiln_op_only_reshapes(KilnOp op);
 
-/** The target of a `reshape` of @value to the shape of @type, right for any open extents. A single
- * open dim is -1. Several are 0 each, and @value must have a dim of the same name at each place.
- * False if neither works. */
+/** The target of a `reshape` of @value to the shape of @type in numbers, right for any open
+ * extents. A single open dim is -1. Of several, each is 0 where @value has an equal dim at the same
+ * place; one more may be -1 where no other dim can be empty. False if neither works. */
 bool kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
                          bool *allowzero);
 
-/** A reshape of @value to @type; NULL without an error if kiln_reshape_target() is false. */
+/** A reshape of @value to @type. Open dims that kiln_reshape_target() cannot state are read from
+ * other values. NULL without an error if a dim is not known, or nowhere to be read. */
 KilnValue *kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value,
                               const KilnType *type, GError **error);
 

@@ -93,6 +93,12 @@ Test(dim, choices)
     cr_expect_eq(kiln_dim_broadcast(t, kiln_dim_broadcast(t, f.p, f.m), f.n),
                  kiln_dim_broadcast(t, both, f.p));
     cr_expect_eq(kiln_dim_broadcast(t, f.n, kiln_dim_add(t, f.m, f.p)), kiln_dim_add(t, f.m, f.p));
+    /* A part of an extent is 1, or all of it. */
+    cr_expect_eq(kiln_dim_broadcast(t, kiln_dim_min(t, f.n, number(&f, 128)), f.n), f.n);
+    cr_expect_eq(kiln_dim_broadcast(t, f.n, kiln_dim_min(t, f.n, f.m)), f.n);
+    /* It may be 0, which is no extent of N = 1. */
+    const KilnDim *half = kiln_dim_floor(t, f.n, number(&f, 2));
+    expect_text(kiln_dim_broadcast(t, half, f.n), "select(1=N,floor(N/2),N)");
     kiln_dim_table_unref(t);
 }
 

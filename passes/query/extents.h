@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Extents as values: an i64 vector that holds the dims of a type, open ones included. */
+#ifndef KILN_PASSES_QUERY_EXTENTS_H
+#define KILN_PASSES_QUERY_EXTENTS_H
+
+#include "graph/module.h"
+
+/** True if each dim of @type is certainly 1 or more, but for dim @but, which is not asked (-1: all
+ * are). */
+bool kiln_dims_are_positive(const KilnType *type, int but);
+
+/** A vector of the dims of @type before @before. An open dim is read from a value that has the same
+ * dim: an argument of the functions around it, or what @near is computed from. Where @infer is set,
+ * one dim that no such value has becomes -1, for a reshape. NULL without an error where a dim
+ * cannot be stated. */
+KilnValue *kiln_extents_build(KilnFunction *function, KilnNode *before, KilnValue *near,
+                              const KilnType *type, bool infer, GError **error);
+
+#endif
