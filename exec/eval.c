@@ -38,12 +38,14 @@ known_tensor(const KilnNode *node, uint32_t i)
 }
 
 /* The type of operand @i where it is @tensor: its dims, but quantization and layout of the value
- * (whose blocked payload has other dims). */
+ * (whose blocked payload has other dims). Without a tensor, open dims are as their hints. */
 static KilnType
 operand_type(const KilnNode *node, uint32_t i, const KilnTensor *tensor)
 {
     KilnType type = kiln_node_operand(node, i)->type;
-    if (!tensor || type.layout)
+    if (!tensor)
+        return kiln_type_at_hints(&type);
+    if (type.layout)
         return type;
     KilnType plain = tensor->type; /* its element type too, where types are inferred */
     plain.quant = type.quant;
@@ -112,7 +114,7 @@ build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operand
     }
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
     for (uint32_t r = 0; r < node->n_results; r++)
-        types[r] = node->results[r].type;
+        types[r] = operands ? node->results[r].type : kiln_type_at_hints(&node->results[r].type);
     KilnNodeSpec spec = { .op = node->op,
                           .name = kiln_node_label(node),
                           .operands = values,

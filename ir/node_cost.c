@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node costs: the cost of the instruction of the same name on the types of its operands and
- * results. The instruction is made here on the stack and stands in no function. */
+ * results. Open dims cost as at their hints. The instruction is made here on the stack and stands
+ * in no function. */
 #include "graph/module/folding.h"
 #include "graph/node.h"
 #include "ir/lower/lower_priv.h"
@@ -20,7 +21,7 @@ add(Operands *operands, const KilnValue *value, KilnAccess access)
     KilnBuffer *buffer = NULL;
     if (value) {
         buffer = g_new0(KilnBuffer, 1);
-        buffer->type = value->type;
+        buffer->type = kiln_type_at_hints(&value->type);
         buffer->is_const = kiln_value_constant(value) || kiln_value_is_fixed(value);
         buffer->kind = buffer->is_const ? KILN_BUFFER_WEIGHT : KILN_BUFFER_ALLOC;
         g_ptr_array_add(operands->buffers, buffer);
@@ -52,16 +53,23 @@ collect(const KilnNode *node, KilnInstrKind kind, Operands *operands)
 }
 
 static bool
+has_bytes(const KilnType *type)
+{
+    const KilnType likely = kiln_type_at_hints(type);
+    return kiln_type_bytes(&likely) >= 0;
+}
+
+static bool
 is_countable(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value && kiln_type_bytes(&value->type) < 0)
+        if (value && !has_bytes(&value->type))
             return false;
     }
     bool known = node->n_results > 0;
     for (uint32_t i = 0; i < node->n_results; i++) {
-        if (kiln_type_bytes(&node->results[i].type) < 0)
+        if (!has_bytes(&node->results[i].type))
             return false;
         known &= node->results[i].known != NULL;
     }

@@ -198,6 +198,53 @@ kiln_type_equal_dims(const KilnType *a, int d, const KilnType *b, int e)
                                     : a->dims[d] >= 0 && a->dims[d] == b->dims[e];
 }
 
+bool
+kiln_type_equal_shape(const KilnType *a, const KilnType *b)
+{
+    bool equal = a->rank >= 0 && a->rank == b->rank;
+    for (int d = 0; equal && d < a->rank; d++)
+        equal = kiln_type_equal_dims(a, d, b, d);
+    return equal;
+}
+
+/* The product of all dims; NULL where it is not known. */
+static const KilnDim *
+all_elements(const KilnType *type, KilnDimTable *table)
+{
+    const KilnDim *product = type->rank >= 0 ? kiln_dim_number(table, 1) : NULL;
+    for (int d = 0; d < type->rank; d++)
+        product = kiln_dim_mul(table, product, kiln_type_dim(type, d, table));
+    return product;
+}
+
+bool
+kiln_type_same_elements(const KilnType *a, const KilnType *b)
+{
+    const KilnDim *open = NULL;
+    int64_t n = kiln_type_elements(a);
+    if (n >= 0 || kiln_type_equal_shape(a, b))
+        return n < 0 || n == kiln_type_elements(b);
+    for (int d = 0; d < a->rank && !open; d++)
+        open = a->open[d];
+    if (!open)
+        return false;
+    KilnDimTable *table = kiln_dim_table_of(open);
+    return kiln_dim_equal(table, all_elements(a, table), all_elements(b, table)) == KILN_ANSWER_YES;
+}
+
+KilnType
+kiln_type_at_hints(const KilnType *type)
+{
+    KilnType likely = *type;
+    for (int d = 0; d < type->rank; d++) {
+        if (type->dims[d] >= 0)
+            continue;
+        likely.dims[d] = MAX(kiln_dim_hint(type->open[d]), (int64_t)1);
+        likely.open[d] = NULL;
+    }
+    return likely;
+}
+
 const char *
 kiln_type_dim_name(const KilnType *type, int d)
 {

@@ -19,6 +19,7 @@
 #include "passes/permute/permute.h"
 #include "graph/op/matmul.h"
 #include "graph/op/reshape.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* The dims from the result on are those that the last dim of @reshaped counts, and @perm keeps the
@@ -61,34 +62,6 @@ permuted_weights(KilnNode *before, const KilnValue *weights, const KilnNode *tra
     return kiln_perm_literal_split(before, weights, &split, &all, error);
 }
 
-/* The reshape of x instead of its transpose, to the same type. */
-static KilnValue *
-reshaped_before(KilnMatch *match, const KilnNode *reshape, KilnValue *x)
-{
-    KilnNode *root = match->root;
-    const KilnType *type = &reshape->results[0].type;
-    KilnValue *shape =
-        kiln_build_ints(match->root->function, root, type->dims, (uint32_t)type->rank);
-    KilnNodeSpec spec = { .op = KILN_OP_reshape,
-                          .name = reshape->name,
-                          .operands = (KilnValue *[]){ x, shape },
-                          .n_operands = 2,
-                          .types = type };
-    return kiln_match_build_node(match, &spec);
-}
-
-static bool
-can_state_shape(const KilnType *type)
-{
-    int open = 0;
-    for (int d = 0; d < type->rank; d++) {
-        if (type->dims[d] == 0)
-            return false;
-        open += type->dims[d] < 0;
-    }
-    return type->rank >= 0 && open <= 1;
-}
-
 static bool
 merge(KilnMatch *match)
 {
@@ -104,9 +77,9 @@ merge(KilnMatch *match)
     GUARD(matrix, weights->type.rank == 2 && kiln_perm_can_move(weights));
     int first = first_flattened(&transpose->results[0].type, reshaped, &perm);
     GUARD(flattens_last_dims, first >= 0 && perm.rank - first + 1 <= KILN_MAX_RANK);
-    GUARD(shape_of_view, can_state_shape(reshaped));
     KilnValue *operands[3] = { NULL, NULL, kiln_node_operand(product, 2) };
-    operands[0] = reshaped_before(match, reshape, transpose->operands[0].value);
+    operands[0] = kiln_reshape_build(product->function, product, transpose->operands[0].value,
+                                     reshaped, match->error);
     operands[1] = operands[0] ? permuted_weights(product, weights, transpose, first, sums_columns,
                                                  match->error)
                               : NULL;

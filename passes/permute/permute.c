@@ -3,8 +3,9 @@
 
 #include "graph/base/alloc.h"
 #include "graph/infer/infer.h"
-#include "graph/op/reshape.h"
 #include "graph/op/transpose.h"
+#include "passes/query/extents.h"
+#include "passes/query/movement.h"
 
 #include <string.h>
 
@@ -92,8 +93,9 @@ double
 kiln_perm_bytes(const KilnType *type)
 {
     double bytes = (double)kiln_dtype_size(type->dtype);
+    const KilnType likely = kiln_type_at_hints(type);
     for (int d = 0; d < type->rank; d++)
-        bytes *= type->dims[d] < 0 ? 32 : (double)type->dims[d];
+        bytes *= (double)likely.dims[d];
     return bytes;
 }
 
@@ -226,21 +228,14 @@ build_ints(const KilnPermuted *plan, const KilnPermutedOperand *operand, GError 
     return tensor ? kiln_build_constant(plan->node->function, plan->node, "ints", tensor) : NULL;
 }
 
+/* All dims, or all but one, which a reshape infers. */
 static KilnValue *
-build_view(const KilnPermuted *plan, KilnValue *value, const KilnPermutedOperand *operand,
-           GError **error)
+build_extents(const KilnPermuted *plan, const KilnPermutedOperand *operand, GError **error)
 {
-    KilnFunction *function = plan->node->function;
-    KilnValue *shape = kiln_build_ints(function, plan->node, operand->ints.v, operand->ints.n);
-    KilnAttrs_reshape attrs = { .allowzero = true }; /* an extent of 0 means 0 here */
-    KilnNodeSpec spec = { .op = KILN_OP_reshape,
-                          .operands = (KilnValue *[]){ value, shape },
-                          .n_operands = 2,
-                          .attrs = &attrs,
-                          .types = &operand->type,
-                          .before = plan->node };
-    KilnNode *node = kiln_node_new(function, &spec, error);
-    return node ? &node->results[0] : NULL;
+    KilnNode *node = plan->node;
+    KilnValue *near = node->operands[0].value;
+    bool infer = !kiln_extents_can_build(node->function, near, &operand->type, false);
+    return kiln_extents_build(node->function, node, near, &operand->type, infer, error);
 }
 
 static gboolean
@@ -261,10 +256,13 @@ build_operand(const KilnPermuted *plan, uint32_t i, KilnValue *flipped, KilnValu
         *out = kiln_perm_literal(plan->node, value, &operand->perm, &operand->type, error);
         return *out != NULL;
     case KILN_PERMUTED_VIEW:
-        *out = build_view(plan, value, operand, error);
+        *out = kiln_reshape_build(plan->node->function, plan->node, value, &operand->type, error);
         return *out != NULL;
     case KILN_PERMUTED_INTS:
         *out = build_ints(plan, operand, error);
+        return *out != NULL;
+    case KILN_PERMUTED_EXTENTS:
+        *out = build_extents(plan, operand, error);
         return *out != NULL;
     }
     return FALSE;

@@ -62,13 +62,14 @@ typedef enum {
     KILN_PERMUTED_LITERAL, /* a constant of the elements in another order */
     KILN_PERMUTED_VIEW,    /* a reshape: only dims of extent 1 move */
     KILN_PERMUTED_INTS,    /* other integers */
+    KILN_PERMUTED_EXTENTS, /* the dims of a type, open ones included */
 } KilnPermutedKind;
 
 typedef struct {
     KilnPermutedKind kind;
     KilnPerm perm; /* FLIPPED, INVERSE: operand is a transpose by it. LITERAL: of it */
-    KilnType type; /* LITERAL, VIEW, INTS */
-    KilnInts ints; /* INTS; VIEW: the shape */
+    KilnType type; /* LITERAL, VIEW, INTS; EXTENTS: whose dims they are */
+    KilnInts ints; /* INTS */
 } KilnPermutedOperand;
 
 /** Inputs: node, arena, context, rule, from; want for hoisting. The other fields are the plan. */

@@ -18,6 +18,8 @@
 #include "graph/op/softmax.h"
 #include "graph/op/transpose.h"
 #include "passes/permute/permute.h"
+#include "passes/query/extents.h"
+#include "passes/query/movement.h"
 #include "passes/query/quant_range.h"
 
 #include <string.h>
@@ -82,6 +84,24 @@ kiln_permuted_set_ints(KilnPermuted *plan, uint32_t i, KilnDType dtype, const in
     operand->kind = KILN_PERMUTED_INTS;
     operand->ints = kiln_ints_make(plan->arena, values, n);
     operand->type = kiln_type_make(dtype, 1, (int64_t[]){ n });
+}
+
+bool
+kiln_permuted_set_extents(KilnPermuted *plan, uint32_t i, const KilnType *type, bool infer,
+                          bool *stated)
+{
+    const KilnFunction *function = plan->node->function;
+    KilnValue *near = plan->node->operands[0].value;
+    *stated = kiln_type_is_static(type) || kiln_extents_can_build(function, near, type, false);
+    if (kiln_type_is_static(type)) {
+        kiln_permuted_set_ints(plan, i, KILN_DTYPE_i64, type->dims, (uint32_t)type->rank);
+        return true;
+    }
+    if (!*stated && !(infer && kiln_extents_can_build(function, near, type, true)))
+        return false;
+    plan->operands[i].kind = KILN_PERMUTED_EXTENTS;
+    plan->operands[i].type = *type;
+    return true;
 }
 
 /* All results are transposes by what the node's data is a transpose by. */
@@ -152,21 +172,15 @@ keeps_order(const KilnType *type, const KilnPerm *perm)
     return true;
 }
 
-/* A reshape to @type; one dim may be open. */
+/* A reshape to @type. */
 static bool
-view_plan(KilnPermuted *plan, KilnPermutedOperand *operand, const KilnType *type)
+view_plan(KilnPermuted *plan, uint32_t i, const KilnType *type)
 {
-    KilnPassContext *context = plan->context;
-    const char *rule = plan->rule;
-    int open = 0, empty = 0;
-    for (int d = 0; d < type->rank; d++) {
-        open += type->dims[d] < 0;
-        empty += type->dims[d] == 0;
-    }
-    PASS_GUARD(operand_by_view, open == 0 || (open == 1 && !empty));
+    KilnPermutedOperand *operand = &plan->operands[i];
+    if (!kiln_reshape_can_build(plan->node->function, plan->node->operands[i].value, type))
+        return false;
     operand->kind = KILN_PERMUTED_VIEW;
     operand->type = *type;
-    operand->ints = kiln_ints_make(plan->arena, type->dims, (uint32_t)type->rank);
     plan->has_view = true;
     return true;
 }
@@ -183,7 +197,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         return false;
     KilnType side = side_type(plan, type, perm);
     bool in_order = keeps_order(type, perm);
-    if (in_order && kiln_type_same_shape(&side, type))
+    if (in_order && kiln_type_equal_shape(&side, type))
         return true;
     if (kiln_perm_can_move(value)) {
         operand->kind = KILN_PERMUTED_LITERAL;
@@ -192,7 +206,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         return true;
     }
     if (in_order && !kiln_quant_is_per_axis(type))
-        return view_plan(plan, operand, &side);
+        return view_plan(plan, i, &side);
     operand->kind = KILN_PERMUTED_INVERSE;
     operand->perm = narrowed(perm, type->rank);
     return plan->inverse && operand->perm.rank >= 0;
@@ -395,11 +409,11 @@ plan_expand(KilnPermuted *plan)
 {
     const KilnType *out = &plan->node->results[0].type;
     KilnPerm perm;
-    if (!kiln_type_is_static(out) || !shared_perm(plan, &perm) || !operands_plan(plan, 1, &perm))
+    bool stated;
+    if (!shared_perm(plan, &perm) || !operands_plan(plan, 1, &perm))
         return false;
     KilnType before = kiln_perm_type_before(plan->arena, out, &perm);
-    kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, before.dims, (uint32_t)before.rank);
-    return aligned(plan, &perm);
+    return kiln_permuted_set_extents(plan, 1, &before, false, &stated) && aligned(plan, &perm);
 }
 
 /* --- normalization and windows --- */

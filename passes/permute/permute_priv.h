@@ -13,6 +13,11 @@ void *kiln_permuted_attr(const KilnPermuted *plan, const char *name);
 /** Replaces operand @i by a vector of integers. */
 void kiln_permuted_set_ints(KilnPermuted *plan, uint32_t i, KilnDType dtype, const int64_t *values,
                             uint32_t n);
+/** Replaces operand @i by the dims of @type: integers, or what other values have. False where a dim
+ * is not known there. @infer: one dim may be -1, for a reshape. Sets *@stated to whether none is.
+ */
+bool kiln_permuted_set_extents(KilnPermuted *plan, uint32_t i, const KilnType *type, bool infer,
+                               bool *stated);
 /** Plans operand 0, the only data operand of the op, and sets @perm to its permutation. False if it
  * has none. */
 bool kiln_permuted_data(KilnPermuted *plan, KilnPerm *perm);

@@ -3,7 +3,9 @@
  * merged, and where each went gives the transpose behind the op. */
 #include "passes/permute/permute_priv.h"
 
+#include "graph/function.h"
 #include "graph/infer/infer.h"
+#include "graph/module.h"
 #include "graph/op/reshape.h"
 #include "passes/pass.h"
 #include "passes/query/quant_range.h"
@@ -142,34 +144,79 @@ is_one(const KilnType *type, int d)
     return type->dims[d] == 1;
 }
 
-/* Extends a run until both sides have the same number of elements. */
+/* Where all dims are numbers: extends a run until both sides have the same number of elements. */
 static bool
-close_run(const KilnType *in, const KilnType *out, int *i, int *k)
+close_static_run(const KilnType *in, const KilnType *out, int *i, int *k)
 {
     int64_t left = in->dims[(*i)++], right = out->dims[(*k)++];
-    if (left < 0 || right < 0)
-        return kiln_type_equal_dims(in, *i - 1, out, *k - 1);
     while (left != right) {
         int64_t *less = left < right ? &left : &right;
         const KilnType *type = left < right ? in : out;
         int *at = left < right ? i : k;
-        if (*at == type->rank || type->dims[*at] < 0)
+        if (*at == type->rank)
             return false;
         *less *= type->dims[(*at)++];
     }
     return true;
 }
 
+/* The elements of the dims of a run, from the first to before @end. */
+typedef struct {
+    const KilnType *type;
+    int *end;
+    const KilnDim *elements;
+} Side;
+
+static bool
+take_dim(Side *side, KilnDimTable *dims)
+{
+    if (*side->end == side->type->rank)
+        return false;
+    const KilnDim *dim = kiln_type_dim(side->type, (*side->end)++, dims);
+    side->elements = side->elements ? kiln_dim_mul(dims, side->elements, dim) : dim;
+    return side->elements != NULL;
+}
+
+/* True where a run of @less may go on and become as long as that of @more. */
+static bool
+is_part(const Side *less, const Side *more, KilnDimTable *dims)
+{
+    int64_t a, b;
+    if (!kiln_dim_is_number(less->elements, &a))
+        return kiln_dim_divide(dims, more->elements, less->elements) != NULL;
+    return kiln_dim_is_number(more->elements, &b)
+               ? a < b
+               : a > 0 && kiln_dim_divides(a, more->elements) == KILN_ANSWER_YES;
+}
+
+/* The same with expressions: the shorter side divides the longer one. */
+static bool
+close_run(const KilnType *in, const KilnType *out, int *i, int *k, KilnDimTable *dims)
+{
+    Side left = { in, i, NULL }, right = { out, k, NULL };
+    if (!take_dim(&left, dims) || !take_dim(&right, dims))
+        return false;
+    while (!kiln_dim_same(left.elements, right.elements)) {
+        Side *less = is_part(&left, &right, dims)   ? &left
+                     : is_part(&right, &left, dims) ? &right
+                                                    : NULL;
+        if (!less || !take_dim(less, dims))
+            return false;
+    }
+    return true;
+}
+
 /* Dims of 1 at the end of a run belong to it. */
 static bool
-find_runs(const KilnType *in, const KilnType *out, Runs *runs)
+find_runs(const KilnType *in, const KilnType *out, Runs *runs, KilnDimTable *dims)
 {
+    bool numbers = kiln_type_is_static(in) && kiln_type_is_static(out);
     int i = 0, k = 0;
     runs->n = 0;
     while (i < in->rank && k < out->rank) {
         runs->in[runs->n] = i;
         runs->out[runs->n++] = k;
-        if (!close_run(in, out, &i, &k))
+        if (!(numbers ? close_static_run(in, out, &i, &k) : close_run(in, out, &i, &k, dims)))
             return false;
         while (i < in->rank && is_one(in, i))
             i++;
@@ -224,6 +271,22 @@ sort_runs(const Runs *runs, const KilnType *in, const KilnPerm *perm, int *order
     return true;
 }
 
+/* The target of a reshape to @type: a single open dim is -1. */
+static bool
+set_target(KilnPermuted *plan, const KilnType *type)
+{
+    int open = 0;
+    bool stated = true;
+    for (int d = 0; d < type->rank; d++)
+        open += type->dims[d] < 0;
+    if (open <= 1)
+        kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, type->dims, (uint32_t)type->rank);
+    else if (!kiln_permuted_set_extents(plan, 1, type, true, &stated))
+        return false;
+    *(bool *)kiln_permuted_attr(plan, "allowzero") = open > 1 && stated;
+    return true;
+}
+
 bool
 kiln_permute_plan_reshape(KilnPermuted *plan)
 {
@@ -233,25 +296,27 @@ kiln_permute_plan_reshape(KilnPermuted *plan)
     Runs runs;
     KilnPerm perm;
     int order[KILN_MAX_RANK], labels[KILN_MAX_RANK], other[KILN_MAX_RANK], n = 0;
-    int64_t shape[KILN_MAX_RANK];
+    KilnDimTable *dims = plan->node->function->module->dims;
+    KilnType moved = *out;
+    bool empty = false;
     if (plan->want.rank >= 0 || kiln_quant_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
         return false;
-    PASS_GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
-    int open = 0, empty = 0;
+    PASS_GUARD(side_by_side, find_runs(in, out, &runs, dims) && sort_runs(&runs, in, &perm, order));
     for (int r = 0; r < runs.n; r++) {
         for (int d = runs.out[order[r]]; d < runs.out[order[r] + 1]; d++) {
             labels[n] = n;
             other[n] = d;
-            shape[n++] = out->dims[d];
-            open += out->dims[d] < 0;
-            empty += out->dims[d] == 0;
+            moved.dims[n] = out->dims[d];
+            moved.open[n++] = out->open[d];
+            empty |= out->dims[d] == 0;
         }
     }
-    PASS_GUARD(shape_of_view, empty == 0 && open <= 1);
+    PASS_GUARD(shape_of_view, !empty);
     plan->op = KILN_OP_reshape;
     plan->attrs = kiln_op_attrs_new(KILN_OP_reshape, plan->arena);
     plan->n_operands = 2;
-    kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, shape, (uint32_t)n);
+    if (!set_target(plan, &moved))
+        return false;
     plan->results[0] = perm_between(labels, other, n);
     return true;
 }

@@ -93,6 +93,14 @@ find_all(const KilnFunction *function, KilnValue *near, const KilnType *type, bo
            (inferred == 0 || (inferred == 1 && infer && kiln_dims_are_positive(type, last)));
 }
 
+bool
+kiln_extents_can_build(const KilnFunction *function, KilnValue *near, const KilnType *type,
+                       bool infer)
+{
+    Source sources[KILN_MAX_RANK] = { 0 };
+    return find_all(function, near, type, infer, sources);
+}
+
 /* Dims [first, end), which are numbers, or neighbours of one value. */
 static KilnValue *
 build_run(KilnFunction *function, KilnNode *before, const KilnType *type, const Source *sources,

@@ -9,10 +9,12 @@
  * are). */
 bool kiln_dims_are_positive(const KilnType *type, int but);
 
-/** A vector of the dims of @type before @before. An open dim is read from a value that has the same
- * dim: an argument of the functions around it, or what @near is computed from. Where @infer is set,
- * one dim that no such value has becomes -1, for a reshape. NULL without an error where a dim
- * cannot be stated. */
+/** True if a vector of the dims of @type can be made. An open dim is read from a value that has the
+ * same dim: an argument of the functions around it, or what @near is computed from. Where @infer is
+ * set, one dim that no such value has becomes -1, for a reshape. */
+bool kiln_extents_can_build(const KilnFunction *function, KilnValue *near, const KilnType *type,
+                            bool infer);
+/** The vector, before @before; NULL without an error where kiln_extents_can_build() is false. */
 KilnValue *kiln_extents_build(KilnFunction *function, KilnNode *before, KilnValue *near,
                               const KilnType *type, bool infer, GError **error);
 

@@ -180,6 +180,15 @@ kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[
     return open == copied || (open == copied + 1 && kiln_dims_are_positive(type, inferred));
 }
 
+bool
+kiln_reshape_can_build(const KilnFunction *function, KilnValue *value, const KilnType *type)
+{
+    int64_t target[KILN_MAX_RANK];
+    bool allowzero;
+    return kiln_reshape_target(&value->type, type, target, &allowzero) ||
+           kiln_extents_can_build(function, value, type, true);
+}
+
 /* The target as numbers, else as what is read from other values: all dims, or all but one. */
 static KilnValue *
 reshape_operand(KilnFunction *function, KilnNode *before, KilnValue *value, const KilnType *type,

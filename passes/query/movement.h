@@ -37,6 +37,8 @@ bool kiln_op_only_reshapes(KilnOp op);
 bool kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
                          bool *allowzero);
 
+/** True if kiln_reshape_build() makes a node. */
+bool kiln_reshape_can_build(const KilnFunction *function, KilnValue *value, const KilnType *type);
 /** A reshape of @value to @type. Open dims that kiln_reshape_target() cannot state are read from
  * other values. NULL without an error if a dim is not known, or nowhere to be read. */
 KilnValue *kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value,
