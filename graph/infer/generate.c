@@ -4,9 +4,11 @@
 
 #include "graph/base/number.h"
 #include "graph/graph.h"
+#include "graph/op/cast.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 
+#include <float.h>
 #include <math.h>
 
 /* --- shape and size --- */
@@ -131,14 +133,49 @@ float_range(KilnInfer *in, const double v[3], GError **error)
     return TRUE;
 }
 
+/* @dim, unless a float of @dtype rounds it. */
+static const KilnDim *
+exact_in(KilnDType dtype, const KilnDim *dim)
+{
+    const int64_t most = dtype == KILN_DTYPE_f32 ? 1 << FLT_MANT_DIG : INT64_C(1) << DBL_MANT_DIG;
+    int64_t lo, hi;
+    kiln_dim_range(dim, &lo, &hi);
+    return lo >= -most && hi <= most ? dim : NULL;
+}
+
+/* Operand @i, a float, as an expression: an integer that was cast, or a literal that is whole. */
+static const KilnDim *
+whole_operand(KilnInfer *in, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(in->node, i);
+    double number;
+    int64_t n = 0;
+    if (kiln_infer_floats(value, &number, 1, &n))
+        return n == 1 && number == trunc(number) && fabs(number) < 0x1p53
+                   ? kiln_dim_number(in->dims, (int64_t)number)
+                   : NULL;
+    if (!value->def || value->def->op != KILN_OP_cast)
+        return NULL;
+    const KilnInfer cast = { .node = value->def, .dims = in->dims };
+    return kiln_dtype_is_integer(kiln_infer_type(&cast, 0)->dtype)
+               ? exact_in(value->type.dtype, kiln_infer_element(&cast, 0, 0))
+               : NULL;
+}
+
 /* How many numbers of a range lie between expressions; its step is a number. */
 static gboolean
 open_range(KilnInfer *in, GError **error)
 {
-    const KilnDim *start = kiln_infer_element(in, 0, 0), *limit = kiln_infer_element(in, 1, 0);
-    const KilnDim *distance = kiln_dim_sub(in->dims, limit, start), *count;
+    KilnDType dtype = kiln_infer_type(in, 0)->dtype;
+    bool floats = kiln_dtype_is_float(dtype);
+    const KilnDim *v[3];
+    for (uint32_t i = 0; i < 3; i++)
+        v[i] = floats ? whole_operand(in, i) : kiln_infer_element(in, i, 0);
+    const KilnDim *distance = kiln_dim_sub(in->dims, v[1], v[0]), *count;
     int64_t delta;
-    if (!kiln_dim_is_number(kiln_infer_element(in, 2, 0), &delta) || delta == INT64_MIN)
+    if (floats)
+        distance = exact_in(dtype, distance);
+    if (!kiln_dim_is_number(v[2], &delta) || delta == INT64_MIN)
         return TRUE;
     if (delta == 0)
         return throw_delta(error);

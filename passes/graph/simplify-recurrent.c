@@ -57,6 +57,18 @@ operands_of(const KilnNode *net, KilnValue *operands[MAX_OPERANDS])
         operands[i] = net->operands[i].value;
 }
 
+/* A state of zeros for each sequence of the batch. The rows of gru and lstm begin with the fields
+ * of rnn. */
+static bool
+is_zero_state(const KilnNode *net, const KilnValue *state)
+{
+    const KilnType *x = &net->operands[0].value->type;
+    int batch = kiln_attrs(net, rnn)->layout ? 0 : 1;
+    double number = NAN;
+    return kiln_value_uniform(state, &number) && number == 0 && !signbit(number) && x->rank == 3 &&
+           state->type.rank == 3 && kiln_type_equal_dims(&state->type, batch, x, batch);
+}
+
 static bool
 drop_states(KilnMatch *match)
 {
@@ -65,11 +77,10 @@ drop_states(KilnMatch *match)
     uint32_t n_states = net->op == KILN_OP_lstm ? 2 : 1, n_stated = 0, n_zero = 0;
     operands_of(net, operands);
     for (uint32_t i = STATES; i < STATES + n_states; i++) {
-        double number = NAN;
         if (!operands[i])
             continue;
         n_stated++;
-        if (kiln_literal_uniform(operands[i], &number) && number == 0 && !signbit(number)) {
+        if (is_zero_state(net, operands[i])) {
             operands[i] = NULL;
             n_zero++;
         }
@@ -86,7 +97,6 @@ drop_lengths(KilnMatch *match)
     const KilnNode *net = match->root;
     KilnValue *operands[MAX_OPERANDS];
     operands_of(net, operands);
-    /* The rows of gru and lstm begin with the fields of rnn. */
     const KilnType *x = &operands[0]->type;
     int steps = kiln_attrs(net, rnn)->layout ? 1 : 0;
     double length = -1;

@@ -5,6 +5,13 @@
 #include "graph/base/number.h"
 #include "graph/node.h"
 #include "graph/op/cast.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
+#include "graph/op/transpose.h"
 
 #include <float.h>
 #include <math.h>
@@ -91,13 +98,55 @@ kiln_numbers_of(const KilnConstant *constant, GError **error)
     return g_steal_pointer(&numbers);
 }
 
-bool
-kiln_literal_uniform(const KilnValue *value, double *number)
+static bool
+is_uniform(const KilnConstant *constant, double *number)
 {
-    const KilnTensor *tensor = number_tensor(constant_of(value));
+    const KilnTensor *tensor = number_tensor(constant);
     uint8_t element[8];
     return tensor && kiln_tensor_is_splat(tensor, 65536, element) &&
            read_element(tensor->type.dtype, element, 0, number);
+}
+
+bool
+kiln_literal_uniform(const KilnValue *value, double *number)
+{
+    return is_uniform(constant_of(value), number);
+}
+
+/* Each element of a result is one of operand 0. */
+static bool
+moves_elements(KilnOp op)
+{
+    switch (op) {
+    case KILN_OP_expand:
+    case KILN_OP_gather:
+    case KILN_OP_identity:
+    case KILN_OP_reshape:
+    case KILN_OP_flatten:
+    case KILN_OP_slice:
+    case KILN_OP_split:
+    case KILN_OP_squeeze:
+    case KILN_OP_tile:
+    case KILN_OP_transpose:
+    case KILN_OP_unsqueeze:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool
+kiln_value_uniform(const KilnValue *value, double *number)
+{
+    if (!value || value->type.quant || value->type.layout)
+        return false;
+    while (value->def && moves_elements(value->def->op))
+        value = value->def->operands[0].value;
+    if (!value->def || value->def->op != KILN_OP_constant_of_shape)
+        return kiln_literal_uniform(value, number);
+    const KilnConstant *fill = kiln_attrs(value->def, constant_of_shape)->value;
+    *number = 0;
+    return !fill || is_uniform(fill, number);
 }
 
 uint32_t

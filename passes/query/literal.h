@@ -27,6 +27,9 @@ double *kiln_numbers_of(const KilnConstant *constant, GError **error);
 /** True if @value is a literal of a plain number type whose elements are all @number. Looks at
  * 65536 elements at most. */
 bool kiln_literal_uniform(const KilnValue *value, double *number);
+/** The same for any value: nodes that only move or repeat elements are looked through, and extents
+ * may be open. */
+bool kiln_value_uniform(const KilnValue *value, double *number);
 
 /** Bit d is set if @operand varies along dim d when it is broadcast to @type as in ONNX (aligned at
  * the last dim). All bits if a shape is not known or does not broadcast. */
