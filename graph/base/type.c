@@ -325,6 +325,13 @@ kiln_type_elements(const KilnType *type)
 }
 
 int64_t
+kiln_type_likely_elements(const KilnType *type)
+{
+    const KilnType likely = kiln_type_at_hints(type);
+    return kiln_type_elements(&likely);
+}
+
+int64_t
 kiln_type_bytes(const KilnType *type)
 {
     const int64_t *dims = type->dims;

@@ -9,13 +9,14 @@
 
 /* --- quantization --- */
 
-/* Elements in front of axis @axis; -1 where not known. */
-static int64_t
-elements_before(const KilnType *type, int axis)
+/* As many elements in front of axis @axis of @a as in front of axis @other of @b. */
+static bool
+same_before(const KilnType *a, int axis, const KilnType *b, int other)
 {
-    KilnType outer = *type;
-    outer.rank = axis;
-    return kiln_type_elements(&outer);
+    KilnType x = *a, y = *b;
+    x.rank = axis;
+    y.rank = other;
+    return kiln_type_elements(&x) != 0 && kiln_type_same_elements(&x, &y);
 }
 
 /* The axis of quantization stays an axis where it has its size and as many elements in front. */
@@ -28,11 +29,10 @@ reshaped_quant(const KilnInfer *in, const KilnType *out)
         return NULL;
     KilnType head = *x, same = *out;
     head.rank = same.rank = axis + 1;
-    if (out->rank > axis && kiln_type_same_shape(&head, &same))
+    if (out->rank > axis && kiln_type_equal_shape(&head, &same))
         return x->quant;
-    int64_t before = elements_before(x, axis);
-    for (int d = 0; before > 0 && d < out->rank; d++) {
-        if (out->dims[d] == x->dims[axis] && elements_before(out, d) == before)
+    for (int d = 0; d < out->rank; d++) {
+        if (kiln_type_equal_dims(out, d, x, axis) && same_before(x, axis, out, d))
             return kiln_infer_quant_along(in, d);
     }
     return NULL;

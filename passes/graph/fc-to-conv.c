@@ -46,7 +46,8 @@ to_conv(KilnMatch *match)
     GUARD(no_factors, attrs->alpha == 1 && (attrs->beta == 1 || !bias));
     GUARD(rows_stay, !attrs->transA);
     GUARD(rank_known, gemm->operands[0].value->type.rank == 2);
-    GUARD(bias_per_column, !bias || (bias->type.rank == 1 && bias->type.dims[0] == type->dims[1]));
+    GUARD(bias_per_column,
+          !bias || (bias->type.rank == 1 && kiln_type_equal_dims(&bias->type, 0, type, 1)));
     KilnValue *last_dims = kiln_build_ints(function, gemm, (const int64_t[]){ 2, 3 }, 2);
     KilnValue *weights = conv_weights(match, attrs->transB, last_dims);
     KilnValue *image =

@@ -61,7 +61,8 @@ prelu_of_max(KilnMatch *match)
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "s") };
     const KilnType *x = &operands[0]->type, *s = &operands[1]->type;
     g_autofree double *slopes = kiln_literal_read(operands[1], match->error);
-    GUARD(not_larger, kiln_type_same_shape(x, &match->root->results[0].type) && s->rank <= x->rank);
+    GUARD(not_larger,
+          kiln_type_equal_shape(x, &match->root->results[0].type) && s->rank <= x->rank);
     for (int64_t i = 0, n = slopes ? kiln_type_elements(s) : 0; i < n; i++)
         GUARD(slopes, slopes[i] > 0 && slopes[i] <= 1);
     KilnValue *prelu = slopes ? kiln_match_build(match, KILN_OP_prelu, NULL, operands, 2) : NULL;

@@ -131,7 +131,7 @@ fits(KilnPassContext *context, const KilnNode *node, const Group *group)
     PASS_GUARD(plain, !x->layout && !x->quant && !other->layout && !other->quant);
     PASS_GUARD(broadcasts, may_grow(node, group->side));
     PASS_GUARD(same_for_all, !(kiln_broadcast_dims(other, x) & along));
-    PASS_GUARD(no_bigger, kiln_type_same_shape(part, &node->results[0].type));
+    PASS_GUARD(no_bigger, kiln_type_equal_shape(part, &node->results[0].type));
     return true;
 }
 

@@ -96,13 +96,29 @@ join_parts(KilnMatch *match)
 
 /* --- reshapes --- */
 
-static int64_t
-product(const KilnType *type, int first, int end)
+static KilnType
+dims_behind(const KilnType *type, int k)
 {
-    int64_t n = 1;
-    for (int d = first; d < end; d++)
-        (void)__builtin_mul_overflow(n, type->dims[d], &n); /* only beside an extent of 0 */
-    return n;
+    KilnType rest = kiln_type_scalar(type->dtype);
+    rest.rank = type->rank - k - 1;
+    for (int d = 0; d < rest.rank; d++) {
+        rest.dims[d] = type->dims[k + 1 + d];
+        rest.open[d] = type->open[k + 1 + d];
+    }
+    return rest;
+}
+
+/* As many elements in the dims before dim @k of @a as before dim @l of @b, and behind them. */
+static bool
+same_around(const KilnType *a, int k, const KilnType *b, int l)
+{
+    KilnType before = *a, others = *b;
+    before.rank = k;
+    others.rank = l;
+    if (!kiln_type_same_elements(&before, &others))
+        return false;
+    KilnType behind = dims_behind(a, k), rest = dims_behind(b, l);
+    return kiln_type_same_elements(&behind, &rest);
 }
 
 /* The dim of the values under the reshapes along which they can be joined instead; -1: none. */
@@ -111,14 +127,13 @@ joined_dim(const KilnNode *concat, int axis)
 {
     const KilnType *to = &concat->operands[0].value->type;
     const KilnType *from = &concat->operands[0].value->def->operands[0].value->type;
-    int64_t before = product(to, 0, axis), after = product(to, axis + 1, to->rank);
     for (int k = 0; k < from->rank; k++) {
-        bool fits = product(from, 0, k) == before && product(from, k + 1, from->rank) == after;
+        bool fits = same_around(from, k, to, axis);
         for (uint32_t i = 1; fits && i < concat->n_operands; i++) {
             const KilnType *other = &concat->operands[i].value->def->operands[0].value->type;
             fits = other->rank == from->rank;
             for (int d = 0; fits && d < from->rank; d++)
-                fits = d == k || other->dims[d] == from->dims[d];
+                fits = d == k || kiln_type_equal_dims(other, d, from, d);
         }
         if (fits)
             return k;
@@ -132,8 +147,13 @@ joined_type(const KilnNode *concat, int k)
 {
     const KilnType *from = &concat->operands[0].value->def->operands[0].value->type;
     KilnType type = kiln_quant_stored_as(from, &concat->results[0].type);
-    for (uint32_t i = 1; i < concat->n_operands; i++)
-        type.dims[k] += concat->operands[i].value->def->operands[0].value->type.dims[k];
+    KilnDimTable *dims = concat->function->module->dims;
+    const KilnDim *sum = kiln_type_dim(from, k, dims);
+    for (uint32_t i = 1; i < concat->n_operands; i++) {
+        const KilnType *other = &concat->operands[i].value->def->operands[0].value->type;
+        sum = kiln_dim_add(dims, sum, kiln_type_dim(other, k, dims));
+    }
+    kiln_type_set_dim(&type, k, sum);
     return type;
 }
 
@@ -152,7 +172,6 @@ plain_reshape(KilnMatch *match, const KilnNode *concat, uint32_t i)
 {
     const KilnValue *value = concat->operands[i].value;
     const KilnType *from = &value->def->operands[0].value->type;
-    GUARD(static_shape, kiln_type_is_static(&value->type) && kiln_type_is_static(from));
     GUARD(plain, !from->layout);
     return true;
 }

@@ -404,12 +404,12 @@ is_product(const KilnValue *x)
     return false;
 }
 
-/* The same number of elements, or fewer. */
+/* The same number of elements, or likely fewer. */
 static bool
 no_bigger(const KilnType *type, const KilnType *than)
 {
-    int64_t n = kiln_type_elements(type), most = kiln_type_elements(than);
-    return n >= 0 && most >= 0 ? n <= most : kiln_type_same_shape(type, than);
+    int64_t n = kiln_type_likely_elements(type), most = kiln_type_likely_elements(than);
+    return n >= 0 && n <= most;
 }
 
 /* (x ± c) ± y = (x ± y) ± c; y - (x ± c) = (y - x) ∓ c; (x * c) * y = (x * y) * c. @swapped: y

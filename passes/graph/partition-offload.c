@@ -151,6 +151,18 @@ find_near(Partition *partition, const KilnNode *node)
 
 /* --- what joins --- */
 
+/* The vendor takes numbers only. */
+static bool
+reads_open_dims(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !kiln_type_is_static(&value->type))
+            return true;
+    }
+    return false;
+}
+
 static KilnVendorRole
 role_of(const Partition *partition, const KilnNode *node)
 {
@@ -159,7 +171,8 @@ role_of(const Partition *partition, const KilnNode *node)
             node->results[i].type.layout || node->results[i].known)
             return KILN_VENDOR_NONE;
     }
-    bool plain = node->n_results > 0 && !kiln_op_has(node->op, KILN_TRAIT_REGION);
+    bool plain =
+        node->n_results > 0 && !kiln_op_has(node->op, KILN_TRAIT_REGION) && !reads_open_dims(node);
     return plain ? partition->vendor->role(node) : KILN_VENDOR_NONE;
 }
 

@@ -61,8 +61,8 @@ sink(KilnMatch *match)
           !kiln_value_def_of(kiln_match_value(match, "x"), KILN_OP_rescale_quantized));
     const Options *options = kiln_pass_options(match->context);
     bool always = strcmp(options->when, "always") == 0;
-    int64_t n = kiln_type_elements(to);
-    GUARD(less_to_do, always || (n >= 0 && n < kiln_type_elements(from)));
+    int64_t n = kiln_type_likely_elements(to);
+    GUARD(less_to_do, always || (n >= 0 && n < kiln_type_likely_elements(from)));
     KilnType moved_type = kiln_quant_stored_as(to, from);
     KilnValue *moved = build_on_operand(match, &moved_type);
     if (!moved)

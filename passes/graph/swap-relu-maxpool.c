@@ -9,9 +9,10 @@
  *        |                     |
  *
  * requires nothing, preserves nothing. The activation must have no other reader and the pool must
- * shrink; nothing may read a second result of the pool, for where the maximum stands among elements
- * that the activation makes equal hangs on the order. A window that is all padding gives the least
- * number of the type, which relu would not leave alone: pools that may have one stay.
+ * shrink, as far as the hints of open extents tell; nothing may read a second result of the pool,
+ * for where the maximum stands among elements that the activation makes equal hangs on the order. A
+ * window that is all padding gives the least number of the type, which relu would not leave alone:
+ * pools that may have one stay.
  *
  * These activations are monotone to the last bit, which approximations (tanh) are not. Class E for
  * integers. Class U for floats: all numbers are equal, but where the maximum is a zero its sign may
@@ -90,27 +91,20 @@ reduces_something(const KilnNode *pool, const KilnType *x)
         (!kiln_reduce_axes(pool, reduced, &known, NULL) || !known))
         return false;
     for (int d = 0; d < x->rank; d++) {
-        if (reduced[d] && x->dims[d] <= 0)
+        int64_t least = x->dims[d], most;
+        if (least < 0)
+            kiln_dim_range(x->open[d], &least, &most);
+        if (reduced[d] && least < 1)
             return false;
     }
     return true;
 }
 
-/* What is known of the extents says so; dims that are open in both count as equal. */
 static bool
 shrinks(const KilnType *from, const KilnType *to)
 {
-    int64_t large = kiln_type_elements(from), small = kiln_type_elements(to);
-    if (large >= 0 && small >= 0)
-        return small < large;
-    bool smaller = false;
-    for (int d = 0; d < from->rank; d++) {
-        if (from->rank != to->rank || (from->dims[d] < 0) != (to->dims[d] < 0) ||
-            to->dims[d] > from->dims[d])
-            return false;
-        smaller |= to->dims[d] < from->dims[d];
-    }
-    return smaller;
+    int64_t small = kiln_type_likely_elements(to);
+    return small >= 0 && small < kiln_type_likely_elements(from);
 }
 
 static bool

@@ -7,12 +7,12 @@
  *     transpose [1,0,2]    =>    reshape [1,8,5]
  *         |                          |
  *
- * requires nothing, preserves nothing; class E. The dims that are not 1 must keep their order; the
- * shape must be known. */
+ * requires nothing, preserves nothing; class E. The dims that are not certainly 1 must keep their
+ * order; a reshape must be able to state the shape. */
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
-#include "graph/op/reshape.h"
 
 static bool
 to_reshape(KilnMatch *match)
@@ -20,10 +20,9 @@ to_reshape(KilnMatch *match)
     KilnNode *node = match->root;
     KilnValue *x = kiln_match_value(match, "x");
     int perm[KILN_MAX_RANK];
-    GUARD(static_shape, kiln_type_is_static(&x->type));
     GUARD(plain, !x->type.layout);
     GUARD(quantized_per_tensor, !x->type.quant || x->type.quant->axis < 0);
-    if (!kiln_transpose_perm(node, perm, match->error))
+    if (x->type.rank < 0 || !kiln_transpose_perm(node, perm, match->error))
         return false;
     int last = -1;
     for (int i = 0; i < x->type.rank; i++) {
@@ -32,16 +31,8 @@ to_reshape(KilnMatch *match)
         GUARD(order_kept, perm[i] > last);
         last = perm[i];
     }
-    const KilnType *type = &node->results[0].type;
-    KilnValue *shape =
-        kiln_build_ints(match->root->function, node, type->dims, (uint32_t)type->rank);
-    KilnAttrs_reshape attrs = { .allowzero = true }; /* an extent of 0 means 0 here */
-    KilnNodeSpec spec = { .op = KILN_OP_reshape,
-                          .operands = (KilnValue *[]){ x, shape },
-                          .n_operands = 2,
-                          .attrs = &attrs,
-                          .types = type };
-    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
+    return kiln_match_replace(
+        match, kiln_reshape_build(node->function, node, x, &node->results[0].type, match->error));
 }
 
 static const KilnRule rules[] = {

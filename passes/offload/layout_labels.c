@@ -38,7 +38,7 @@ lies_plain(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value && (value->type.layout || value->type.rank < 0))
+        if (value && (value->type.layout || !kiln_type_is_static(&value->type)))
             return false;
     }
     for (uint32_t r = 0; r < node->n_results; r++) {

@@ -61,7 +61,8 @@ kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused)
 {
     if (fused) {
         const KilnRates *rates = kiln_target_rates(costs->target);
-        double residual = (double)kiln_type_bytes(&node->results[0].type);
+        const KilnType likely = kiln_type_at_hints(&node->results[0].type);
+        double residual = (double)kiln_type_bytes(&likely);
         bool binary = node->n_operands == 2 && node->op != KILN_OP_clip;
         return binary ? rates->tail_byte * residual
                       : rates->tail_flop * (double)kiln_node_cost(node).flops;

@@ -142,6 +142,11 @@ kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node)
         if (!kiln_type_is_static(type) || type->quant || type->layout || node->results[r].known)
             return false;
     }
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !kiln_type_is_static(&value->type))
+            return false;
+    }
     return target->vendor->takes_custom(node) && kiln_target_supports(target, node, NULL);
 }
 

@@ -74,6 +74,15 @@ find(Search *search, const KilnFunction *function, KilnValue *near)
     return look_behind(search, near);
 }
 
+/* The value that has the dim before @d has this one, too. */
+static bool
+goes_on(const Source *before, const KilnType *type, int d)
+{
+    int next = before->axis + 1;
+    return before->value && next < before->value->type.rank &&
+           kiln_type_equal_dims(type, d, &before->value->type, next);
+}
+
 /* Where each dim of @type comes from. */
 static bool
 find_all(const KilnFunction *function, KilnValue *near, const KilnType *type, bool infer,
@@ -82,7 +91,9 @@ find_all(const KilnFunction *function, KilnValue *near, const KilnType *type, bo
     int inferred = 0, last = -1;
     for (int d = 0; d < type->rank; d++) {
         Search search = { .type = type, .d = d };
-        if (type->dims[d] < 0 && !find(&search, function, near)) {
+        if (d > 0 && type->dims[d] < 0 && goes_on(&sources[d - 1], type, d))
+            search.found = (Source){ sources[d - 1].value, sources[d - 1].axis + 1 };
+        else if (type->dims[d] < 0 && !find(&search, function, near)) {
             inferred++;
             last = d;
         }

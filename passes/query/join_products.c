@@ -103,7 +103,7 @@ joined_type(const Joiner *joiner, const KilnNode *product)
 
 /* What a group wins by @product: elements of the shared operand that are not read again, less those
  * that taking the result apart, and joining what is not literal, reads and writes. Where columns
- * are joined and weights are literal, that is per row, and the number of rows need not be known. */
+ * are joined and weights are literal, that is per row, and the number of rows does not matter. */
 static double
 gain_of(const Joiner *joiner, const KilnNode *product)
 {
@@ -116,7 +116,7 @@ gain_of(const Joiner *joiner, const KilnNode *product)
         double columns = (double)shared->dims[is_transposed(product, 1) ? 0 : 1];
         return depth * columns - 2 * extent * columns - copied;
     }
-    double rows = (double)kiln_type_elements(shared) / MAX(depth, 1);
+    double rows = (double)kiln_type_likely_elements(shared) / MAX(depth, 1);
     return depth - 2 * extent - (copied > 0 ? copied / rows : 0);
 }
 
@@ -182,8 +182,6 @@ can_join(const Joiner *joiner, const KilnNode *product)
                                   : shared->type.rank == 2 && kiln_type_is_static(&shared->type));
     PASS_GUARD(own_literal, !kiln_value_constant(other) || other->n_uses == 1);
     PASS_GUARD(bias_joins, bias_joins(joiner, product));
-    PASS_GUARD(rows_known, joiner->join == KILN_JOIN_LEFT || kiln_value_constant(other) ||
-                               kiln_type_elements(&shared->type) >= 0);
     PASS_GUARD(narrow, gain_of(joiner, product) > 0);
     PASS_GUARD(reads_no_other, !reads_another(joiner, product));
     return true;

@@ -3,6 +3,8 @@
  *
  * `~` is the only choice that a pattern has. Each order of all of them is tried in turn, as written
  * first, so that no binding has to be undone: patterns have very few. */
+#include "graph/op/expand.h"
+#include "passes/query/extents.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 #include "passes/rules/pattern.h"
@@ -211,11 +213,33 @@ kiln_match_replace_by_op(KilnMatch *match, KilnOp op, KilnValue *const *operands
     return kiln_match_replace(match, kiln_match_build(match, op, NULL, operands, n_operands));
 }
 
+/* One number that is expanded to the shape of @type, which has open dims. */
+static KilnValue *
+build_expanded(KilnMatch *match, const KilnType *type, double number)
+{
+    KilnNode *root = match->root;
+    KilnValue *near = root->n_operands ? root->operands[0].value : NULL;
+    KilnValue *shape = kiln_extents_build(root->function, root, near, type, false, match->error);
+    if (!shape)
+        return NULL;
+    KilnType scalar = kiln_type_scalar(type->dtype), plain = *type;
+    KilnValue *operands[] = {
+        kiln_literal_build_splat(root->function, root, "splat", &scalar, number), shape
+    };
+    plain.quant = NULL;
+    plain.layout = NULL;
+    KilnNodeSpec spec = {
+        .op = KILN_OP_expand, .operands = operands, .n_operands = 2, .types = &plain
+    };
+    return kiln_match_build_node(match, &spec);
+}
+
 bool
 kiln_match_replace_by_splat(KilnMatch *match, double number)
 {
     const KilnType *type = &match->root->results[match->pattern->terms[0].result].type;
-    GUARD(static_shape, kiln_type_is_static(type));
+    if (!kiln_type_is_static(type))
+        return kiln_match_replace(match, build_expanded(match, type, number));
     KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
     KilnValue *splat =
         kiln_literal_build_splat(match->root->function, match->root, "splat", &plain, number);

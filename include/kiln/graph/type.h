@@ -104,6 +104,9 @@ const KilnDim *kiln_type_dim(const KilnType *type, int d, KilnDimTable *table);
 /** Elements of a static type. -1 if a dim is not known, or if the product of the dims that are not
  * zero overflows. So a product of some of the dims never overflows if the type has a size. */
 int64_t kiln_type_elements(const KilnType *type);
+/** Elements with likely numbers in place of open dims, for costs. -1 as above, or if the rank is
+ * not known. */
+int64_t kiln_type_likely_elements(const KilnType *type);
 /** Payload bytes of a static type, with the padding of a blocked layout; -1 if not known or too
  * many. */
 int64_t kiln_type_bytes(const KilnType *type);
