@@ -260,6 +260,14 @@ kiln_type_set_dim(KilnType *type, int d, const KilnDim *dim)
         type->dims[d] = KILN_DIM_UNKNOWN;
 }
 
+void
+kiln_type_dim_range(const KilnType *type, int d, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = type->dims[d];
+    if (type->dims[d] < 0)
+        kiln_dim_range(type->open[d], lo, hi);
+}
+
 const KilnDim *
 kiln_type_dim(const KilnType *type, int d, KilnDimTable *table)
 {

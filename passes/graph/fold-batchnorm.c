@@ -78,7 +78,7 @@ rows_before_product(KilnMatch *match)
     GUARD(inference, kiln_batchnorm_infers(bn));
     GUARD(one_matrix, x->type.rank >= 2 && !x->type.layout && w->type.rank == 2);
     GUARD(keeps_columns, rows->rank == 2 && kiln_batchnorm_axis(bn) == 1 && rows->dims[1] > 0 &&
-                             rows->dims[1] == w->type.dims[1]);
+                             kiln_type_equal_dims(rows, 1, &w->type, 1));
     KilnType type = *rows;
     type.dtype = x->type.dtype;
     type.dims[1] = w->type.dims[0];

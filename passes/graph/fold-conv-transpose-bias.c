@@ -40,7 +40,7 @@ add_to_bias(KilnMatch *match)
     GUARD(plain, !type->layout);
     GUARD(per_channel, type->rank > 2 && !(kiln_broadcast_dims(&c->type, type) & ~2u));
     GUARD(all_channels, c->type.rank >= type->rank - 1 && type->dims[1] >= 0 &&
-                            c->type.dims[c->type.rank - type->rank + 1] == type->dims[1]);
+                            kiln_type_equal_dims(type, 1, &c->type, c->type.rank - type->rank + 1));
     GUARD(wide, !bias || !kiln_dtype_is_half(type->dtype));
     GUARD(precise, kiln_product_takes_term(conv, c, match->error));
     KilnValue *vector = as_vector(match, c, &type->dims[1]);

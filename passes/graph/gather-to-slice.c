@@ -23,10 +23,9 @@
 static bool
 runs_within(const KilnType *x, int axis, int64_t first, int64_t n)
 {
-    int64_t least = x->dims[axis], most;
-    bool open = least < 0;
-    if (open)
-        kiln_dim_range(x->open[axis], &least, &most);
+    int64_t least, most;
+    bool open = x->dims[axis] < 0;
+    kiln_type_dim_range(x, axis, &least, &most);
     return first < 0 ? open && -first <= least && n <= -first : n <= least - first;
 }
 

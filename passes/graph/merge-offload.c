@@ -243,7 +243,7 @@ is_piece(const KilnType *whole, const KilnType *part, const char *tag)
     if (whole->rank != part->rank || !kiln_layout_of(&laid, &layout))
         return true; /* not known: as if it were */
     for (int l = 0; l < layout.rank; l++) {
-        if (whole->dims[layout.dim[l]] != part->dims[layout.dim[l]])
+        if (!kiln_type_equal_dims(whole, layout.dim[l], part, layout.dim[l]))
             return true;
         if (layout.extent[l] > 1)
             return false;

@@ -186,10 +186,12 @@ static bool
 windows_have_data(const KilnNode *pool, const KilnType *x, const Pads *pads)
 {
     KilnWindow window;
+    int64_t least, most;
     if (!kiln_window_resolve(pool, &window, NULL))
         return false;
     for (int d = 0; d < window.rank; d++) {
-        if (x->dims[d + 2] < 1 || window.dilations[d] != 1 ||
+        kiln_type_dim_range(x, d + 2, &least, &most);
+        if (least < 1 || window.dilations[d] != 1 ||
             MAX(pads->v[d], pads->v[window.rank + d]) >= window.kernel[d])
             return false;
     }

@@ -94,12 +94,11 @@ is_expansion(const KilnNode *node)
                     node->op == KILN_OP_constant_of_shape);
 }
 
-/* Known extents that say more elements than @small has. */
+/* Extents that likely say more elements than @small has. */
 static bool
 grows(const KilnType *small, const KilnType *type)
 {
-    int64_t few = kiln_type_elements(small), many = kiln_type_elements(type);
-    return few >= 0 && many >= 0 ? few < many : !kiln_type_same_shape(small, type);
+    return kiln_type_likely_elements(small) < kiln_type_likely_elements(type);
 }
 
 /* The same extents, but for leading ones. */

@@ -92,7 +92,9 @@ windows_have_data(const KilnNode *pool)
             return false;
     }
     for (int d = 2; d < data->rank && pads(attrs); d++) {
-        if (data->dims[d] < 1)
+        int64_t least, most;
+        kiln_type_dim_range(data, d, &least, &most);
+        if (least < 1)
             return false;
     }
     return data->rank >= 0 || !pads(attrs);

@@ -85,7 +85,8 @@ rows_of_batch(KilnMatch *match)
     GUARD(plain, !w->type.layout);
     GUARD(batch, x->type.rank > 2 && type->rank == x->type.rank);
     GUARD(one_matrix, w->type.rank == 2 && kiln_type_is_static(&w->type));
-    GUARD(vector, c->type.rank == 0 || (c->type.rank == 1 && c->type.dims[0] == w->type.dims[1]));
+    GUARD(vector, c->type.rank == 0 ||
+                      (c->type.rank == 1 && kiln_type_equal_dims(&c->type, 0, &w->type, 1)));
     GUARD(extents, !is_empty(type) && w->type.dims[0] > 0);
     KilnValue *flat = rows_of(match, x, w->type.dims[0]);
     KilnAttrs_gemm attrs = { .alpha = 1, .beta = 1 };

@@ -91,9 +91,8 @@ reduces_something(const KilnNode *pool, const KilnType *x)
         (!kiln_reduce_axes(pool, reduced, &known, NULL) || !known))
         return false;
     for (int d = 0; d < x->rank; d++) {
-        int64_t least = x->dims[d], most;
-        if (least < 0)
-            kiln_dim_range(x->open[d], &least, &most);
+        int64_t least, most;
+        kiln_type_dim_range(x, d, &least, &most);
         if (reduced[d] && least < 1)
             return false;
     }

@@ -93,5 +93,6 @@ double
 kiln_reorder_us(const KilnTarget *target, const KilnType *type)
 {
     const KilnRates *rates = kiln_target_rates(target);
-    return rates->relayout_byte * (double)kiln_type_bytes(type) + rates->relayout_call;
+    const KilnType likely = kiln_type_at_hints(type);
+    return rates->relayout_byte * (double)kiln_type_bytes(&likely) + rates->relayout_call;
 }

@@ -26,9 +26,8 @@ bool
 kiln_dims_are_positive(const KilnType *type, int but)
 {
     for (int d = 0; d < type->rank; d++) {
-        int64_t lo = type->dims[d], hi;
-        if (lo < 0)
-            kiln_dim_range(type->open[d], &lo, &hi);
+        int64_t lo, hi;
+        kiln_type_dim_range(type, d, &lo, &hi);
         if (d != but && lo < 1)
             return false;
     }

@@ -151,7 +151,8 @@ bias_joins(const Joiner *joiner, const KilnNode *product)
     const KilnType *other = joined_type(joiner, product);
     if (joiner->join == KILN_JOIN_LEFT)
         return bias->type.rank == 0 || bias->type.rank == 1;
-    return bias->type.rank == 1 && bias->type.dims[0] == other->dims[joined_axis(joiner, product)];
+    return bias->type.rank == 1 &&
+           kiln_type_equal_dims(&bias->type, 0, other, joined_axis(joiner, product));
 }
 
 /* An operand that is itself a product with what is shared, and so perhaps a member. */

@@ -47,12 +47,12 @@ kiln_quant_terms(const KilnNode *op)
 {
     const KilnType *x = &op->operands[0].value->type, *w = &op->operands[1].value->type;
     int64_t elements = kiln_type_elements(w), least, most;
-    if (op->op == KILN_OP_matmul && x->rank > 0 && x->dims[x->rank - 1] < 0) {
-        kiln_dim_range(x->open[x->rank - 1], &least, &most);
+    if (op->op == KILN_OP_matmul && x->rank < 1)
+        return 0;
+    if (op->op == KILN_OP_matmul) { /* at most */
+        kiln_type_dim_range(x, x->rank - 1, &least, &most);
         return (double)most;
     }
-    if (op->op == KILN_OP_matmul)
-        return x->rank > 0 ? (double)x->dims[x->rank - 1] : 0;
     if (elements <= 0 || w->rank < 2)
         return 0;
     if (op->op == KILN_OP_gemm)

@@ -16,7 +16,8 @@ KilnValue *kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *va
 /** The most steps from the zero point that a quantized @type stores. */
 double kiln_quant_most_steps(const KilnType *type);
 
-/** The number of products in one sum of @op; 0 if not known. */
+/** The number of products in one sum of @op, or a bound of it where a dim is open; 0 if not known.
+ */
 double kiln_quant_terms(const KilnNode *op);
 
 /** True if f32 holds the reals of both types, and sums of fewer than 2^31 steps. */

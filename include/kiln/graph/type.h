@@ -97,6 +97,8 @@ bool kiln_type_same_elements(const KilnType *a, const KilnType *b);
 KilnType kiln_type_at_hints(const KilnType *type);
 /** The name that dim @d is; NULL where it is a number, unknown, or another expression. */
 const char *kiln_type_dim_name(const KilnType *type, int d);
+/** Bounds of dim @d, as kiln_dim_range() has them; equal for a number. */
+void kiln_type_dim_range(const KilnType *type, int d, int64_t *lo, int64_t *hi);
 /** Gives dim @d the number or the expression @dim; NULL: not known. */
 void kiln_type_set_dim(KilnType *type, int d, const KilnDim *dim);
 /** Dim @d as an expression of @table; NULL where it is not known. */
