@@ -168,7 +168,7 @@ kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[
         inferred = copies ? inferred : d;
         target[d] = copies ? 0 : -1;
     }
-    *allowzero = open == 0;
+    *allowzero = open == 0 && empty; /* an extent of 0 means 0 here */
     if (open == 1 && !empty) {
         for (int d = 0; d < type->rank; d++)
             target[d] = type->dims[d] < 0 ? -1 : target[d];
