@@ -40,7 +40,7 @@ swaps_only(const int *perm, int rank, int at)
     return true;
 }
 
-/* Whether @split is @type with dim @at split in two known dims. */
+/* Whether @split is @type with dim @at split in two. */
 static bool
 splits_dim(const KilnType *type, const KilnType *split, int at)
 {
@@ -51,8 +51,16 @@ splits_dim(const KilnType *type, const KilnType *split, int at)
         if (d != at && !kiln_type_equal_dims(split, s, type, d))
             return false;
     }
-    return split->dims[at] >= 0 && split->dims[at + 1] >= 0 &&
-           type->dims[at] == split->dims[at] * split->dims[at + 1];
+    KilnType parts = kiln_type_scalar(type->dtype), whole = parts;
+    parts.rank = 2;
+    whole.rank = 1;
+    for (int i = 0; i < 2; i++) {
+        parts.dims[i] = split->dims[at + i];
+        parts.open[i] = split->open[at + i];
+    }
+    whole.dims[0] = type->dims[at];
+    whole.open[0] = type->open[at];
+    return kiln_type_same_elements(&parts, &whole);
 }
 
 static bool
@@ -67,7 +75,7 @@ fold_shuffle(KilnMatch *match)
     int axis = first_moved(perm, split->rank);
     GUARD(swaps_neighbours, swaps_only(perm, split->rank, axis));
     GUARD(of_one_dim, splits_dim(&x->type, split, axis));
-    GUARD(moves_elements, split->dims[axis] > 1 && split->dims[axis + 1] > 1);
+    GUARD(moves_elements, split->dims[axis] > 1 && split->dims[axis + 1] != 1);
     KilnAttrs_channel_shuffle attrs = { .axis = axis, .group = split->dims[axis] };
     return kiln_match_replace(match,
                               kiln_match_build(match, KILN_OP_channel_shuffle, &attrs, &x, 1));

@@ -49,18 +49,25 @@ form_of(const KilnNode *transpose, GError **error)
     return NULL;
 }
 
+static KilnType
+dims_from(const KilnType *type, int first, int end)
+{
+    KilnType part = kiln_type_scalar(type->dtype);
+    for (int d = first; d < end; d++) {
+        part.dims[part.rank] = type->dims[d];
+        part.open[part.rank++] = type->open[d];
+    }
+    return part;
+}
+
 /* Whether each dim of @x is the product of the dims of @split from its first one to the next's. */
 static bool
 splits_dims(const Form *form, const KilnType *x, const KilnType *split)
 {
     for (int d = 0; d < 4 && x->rank == 4; d++) {
         int first = form->from[d], end = d < 3 ? form->from[d + 1] : 6;
-        int64_t product = split->dims[first];
-        if (end > first + 1 && product < 0)
-            return false;
-        for (int i = first + 1; i < end; i++)
-            product *= split->dims[i];
-        if (product < 0 ? !kiln_type_equal_dims(split, first, x, d) : product != x->dims[d])
+        KilnType parts = dims_from(split, first, end), whole = dims_from(x, d, d + 1);
+        if (!kiln_type_same_elements(&parts, &whole))
             return false;
     }
     return x->rank == 4;
