@@ -197,7 +197,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         return false;
     KilnType side = side_type(plan, type, perm);
     bool in_order = keeps_order(type, perm);
-    if (in_order && kiln_type_equal_shape(&side, type))
+    if (in_order && kiln_type_same_shape(&side, type))
         return true;
     if (kiln_perm_can_move(value)) {
         operand->kind = KILN_PERMUTED_LITERAL;
