@@ -33,7 +33,7 @@ class Info(CliTest):
             "output       w: f32[?,3]",
             "nodes        3",
             "constants    0 bytes",
-            "work         0 million operations",
+            "work         0.000192 million operations",
             "           2 relu",
             "           1 com.example:Thing"])
 
@@ -51,7 +51,7 @@ class Info(CliTest):
     def test_a_text_that_says_nothing(self):
         lines = self.kiln("info", self.write("open.kiln", OPEN), "--quiet").splitlines()
         self.assertEqual(lines, ["graph        open", "input        x: f32[N,3]", "input        y: f32[N,3]", "output       z: f32[N,3]",
-                                 "nodes        1", "constants    0 bytes", "work         0 million operations"])
+                                 "nodes        1", "constants    0 bytes", "work         0.000192 million operations"])
 
     def test_subgraphs_count(self):
         text = self.write("if.kiln", "graph @f(%c: bool[], %x: f32[2]) {\n  %y = if(%c) then {\n    %a = relu(%x)\n    return %a\n"
