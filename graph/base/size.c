@@ -149,12 +149,6 @@ kiln_type_size_bytes(const KilnType *type)
 }
 
 bool
-kiln_type_same_elements(const KilnType *a, const KilnType *b)
-{
-    return kiln_size_equal(kiln_type_size_elements(a), kiln_type_size_elements(b));
-}
-
-bool
 kiln_type_same_bytes(const KilnType *a, const KilnType *b)
 {
     return kiln_size_equal(kiln_type_size_bytes(a), kiln_type_size_bytes(b));

@@ -222,12 +222,12 @@ kiln_type_same_elements(const KilnType *a, const KilnType *b)
 {
     const KilnDim *open = NULL;
     int64_t n = kiln_type_elements(a);
-    if (n >= 0 || kiln_type_equal_shape(a, b))
-        return n < 0 || n == kiln_type_elements(b);
-    for (int d = 0; d < a->rank && !open; d++)
-        open = a->open[d];
+    if (kiln_type_equal_shape(a, b))
+        return true;
+    for (int d = 0; d < MAX(a->rank, b->rank) && !open; d++)
+        open = d < a->rank && a->open[d] ? a->open[d] : d < b->rank ? b->open[d] : NULL;
     if (!open)
-        return false;
+        return n >= 0 && n == kiln_type_elements(b);
     KilnDimTable *table = kiln_dim_table_of(open);
     return kiln_dim_equal(table, all_elements(a, table), all_elements(b, table)) == KILN_ANSWER_YES;
 }

@@ -47,8 +47,7 @@ KilnSize kiln_type_product(const KilnType *type, int first, int end);
 KilnSize kiln_type_size_elements(const KilnType *type);
 /** Payload bytes of @type, with the padding of a blocked layout. */
 KilnSize kiln_type_size_bytes(const KilnType *type);
-/** True where both have equally many elements, or bytes, for all bindings. */
-bool kiln_type_same_elements(const KilnType *a, const KilnType *b);
+/** True where both have equally many bytes, for all bindings. */
 bool kiln_type_same_bytes(const KilnType *a, const KilnType *b);
 
 G_END_DECLS
