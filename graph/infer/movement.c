@@ -371,7 +371,7 @@ divide_dim(const KilnInfer *in, KilnType *out, int d, int64_t by, GError **error
     if (x->dims[d] >= 0 && x->dims[d] % by)
         return kiln_infer_throw_shape(in->node, 0, error,
                                       "dim %d to be a multiple of %" G_GINT64_FORMAT, d, by);
-    const KilnDim *open = x->open[d];
+    const KilnDim *open = x->dims[d] < 0 ? x->open[d] : NULL;
     kiln_dim_set(out, d, x->dims[d] < 0 ? x->dims[d] : x->dims[d] / by);
     if (open) {
         KilnDimTable *table = kiln_dim_table_of(open);
