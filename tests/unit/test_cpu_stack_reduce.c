@@ -26,7 +26,8 @@ static const Shape shapes[] = {
     { 3, { 4, 5, 700 }, 2, false, true },   { 3, { 2, 3, 4100 }, 1, true, true },
     { 2, { 3, 12544 }, 1, false, true },    { 1, { 100001 }, 1, false, true },
     { 2, { 3, 70001 }, 1, true, true },     { 4, { 1, 5, 112, 112 }, 2, false, true },
-    { 2, { 5, 1 }, 1, false, false },       { 2, { 5, 0 }, 1, false, false },
+    { 2, { 5, 1 }, 1, false, true },        { 4, { 2, 90, 1, 1 }, 2, true, true },
+    { 2, { 1, 1 }, 1, false, true },        { 2, { 5, 0 }, 1, false, false },
 };
 
 static const KilnInstrKind kinds[] = {

@@ -81,6 +81,16 @@ keep_dims(const KilnStackStep *step, const KilnType *space, KilnType *type)
     return group;
 }
 
+/* Rows of one element have no dim of their own any more: they get one. */
+static void
+add_row_of_one(KilnCpuStack *stack, int64_t strides[][KILN_MAX_RANK], uint32_t n)
+{
+    stack->dims[stack->rank] = 1;
+    for (uint32_t i = 0; i < n; i++)
+        strides[i][stack->rank] = !stands_still(strides[i], stack->rank);
+    stack->rank++;
+}
+
 bool
 kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out)
 {
@@ -104,6 +114,8 @@ kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out)
         row = group;
     }
     out->rank = kiln_cpu_merge_dims(&space, operands, (int)instr->n_operands, out->dims, strides);
+    if (row == 1 && out->rank < KILN_MAX_RANK && out->dims[out->rank - 1] != 1)
+        add_row_of_one(out, strides, instr->n_operands);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnCpuStackOperand *operand = &out->operands[i];
         operand->size = (uint8_t)kiln_dtype_size(operands[i].type->dtype);
@@ -115,7 +127,7 @@ kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out)
         for (int d = 0; d < out->rank; d++)
             operand->strides[d] = strides[i][d] * operand->size;
     }
-    if (row >= 0 && (row < 2 || out->n == 0 || out->dims[out->rank - 1] != row))
+    if (row >= 0 && (row < 1 || out->n == 0 || out->dims[out->rank - 1] != row))
         return false;
     out->bundles = wants_bundles(out);
     for (uint32_t i = 0; out->bundles && i < instr->n_operands; i++) {
