@@ -103,6 +103,9 @@ stand_at(KilnModule *module, unsigned variant, GError **error)
 static gboolean
 lower_open(KilnIRModule *ir, GError **error)
 {
+    if (ir->module->folding)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "constants that the first run computes are computed for numbers");
     g_autoptr(GPtrArray) others =
         g_ptr_array_new_with_free_func((GDestroyNotify)kiln_ir_module_free);
     for (unsigned v = 1; v < OPEN_VARIANTS; v++) {
