@@ -236,6 +236,7 @@ place(KilnSpecialisation *out, GError **error)
         return kiln_throw(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
                           out->function->name);
     plan->arena = out->arena_bytes = kiln_first_fit_place(instance->fit);
+    instance->function->arena_bytes = plan->arena;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         KilnBuffer *buffer = plan->lives[i].buffer;
         if (buffer)
@@ -348,11 +349,25 @@ move_or_fall(KilnSpecialisation *out, GError **error)
     return good;
 }
 
+/* Values that shapes depend on are literals of the open program. */
+static bool
+has_values(const KilnSpecialisation *made, const KilnBinding *bindings)
+{
+    bool same = true;
+    for (unsigned i = 0; i < made->inputs.n && same; i++) {
+        size_t size = 0;
+        const void *value = made->values[i] ? g_bytes_get_data(made->values[i], &size) : NULL;
+        same = !size || memcmp(value, bindings[i].data, size) == 0;
+    }
+    return same;
+}
+
 bool
 kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings)
 {
     KilnInstance *instance = made->instance;
-    return instance && kiln_template_read(instance->origin, bindings, &instance->next);
+    return instance && kiln_template_read(instance->origin, bindings, &instance->next) &&
+           has_values(made, bindings);
 }
 
 gboolean
