@@ -43,6 +43,8 @@ KilnResults *given_run_under(const Given *given, Way way, KilnModel *model, Kiln
 /** Runs @program and returns its outputs by name. @options may be NULL. */
 KilnResults *given_run(const Given *given, Way way, KilnProgram *program,
                        const KilnSessionOptions *options, GError **error);
+/** The outputs of the last run of @session by name. */
+KilnResults *given_results(KilnSession *session, GError **error);
 /** A number below @n. It depends on @name and @seed alone. */
 uint32_t given_draw(const char *name, uint64_t seed, uint32_t n);
 /** Sets option @name of @entry, as a pipeline file would. @entry must have this option. */

@@ -2,17 +2,19 @@
 /* kiln-random-graphs: properties of passes on random typed graphs.
  *
  *     kiln-random-graphs [--first SEED] [--graphs N] [--forever]
- *                        [--passes LIST | --ways | --offload | --qdq] [--store DIR]
+ *                        [--passes LIST | --ways | --offload | --qdq | --open] [--store DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
  * pipeline; and a shipped pipeline with one pass left out; and, of one graph in seven, programs
  * whose constants are given as literals, to compile, at the first run and as inputs. One graph in
  * eight is of quantized values. Beside one seed in OFFLOAD_SHARE stands a graph of what a vendor
  * library takes: the passes of the offload road, and programs that the library computes in. With
- * --qdq all graphs are models as quantizers write them, under `default` and under `none`. A
- * failure is shrunk, printed as a golden, and with --store written to DIR. */
+ * --qdq all graphs are models as quantizers write them, under `default` and under `none`. With
+ * --open dims of inputs get names, and one program runs at several numbers. A failure is shrunk,
+ * printed as a golden, and with --store written to DIR. */
 #include "passes/pass.h"
 #include "tests/random/offload.h"
+#include "tests/random/open_shapes.h"
 #include "tests/random/property.h"
 #include "tests/random/qdq.h"
 #include "tests/random/random_graph.h"
@@ -26,7 +28,7 @@
 
 typedef struct {
     gint64 first, graphs;
-    gboolean forever, ways, offload, qdq, print;
+    gboolean forever, ways, offload, qdq, open, print;
     char *passes, *store;
 } Options;
 
@@ -38,6 +40,7 @@ typedef struct {
     GPtrArray *road;  /* Property* that hold of graphs for a vendor */
     OffloadSeen seen; /* of these graphs' programs */
     QdqSeen qdq;      /* of quantized models' programs */
+    OpenSeen open;    /* of open programs */
     uint64_t ways[2]; /* graphs that were given constants in every way, and those that have some */
     unsigned failures;
 } Run;
@@ -125,7 +128,8 @@ add_all(Run *run)
         add(run, run->options.passes, true, false, false);
         add(run, run->options.passes, true, true, false);
     }
-    if (run->options.passes || run->options.ways || run->options.offload || run->options.qdq)
+    if (run->options.passes || run->options.ways || run->options.offload || run->options.qdq ||
+        run->options.open)
         return;
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *info = kiln_pass_at(i);
@@ -151,6 +155,7 @@ report(Run *run, const Property *property, const KilnModule *module, uint64_t se
 {
     Property quiet = *property;
     quiet.seen = NULL;
+    quiet.open_seen = NULL;
     g_autoptr(KilnModule) small = shrink(&quiet, module);
     g_autofree char *golden = shrink_to_golden(property, small, seed);
     printf("graph %" G_GUINT64_FORMAT ", %s%s%s%s%s: %s\n%s\n", seed, property->passes,
@@ -296,6 +301,23 @@ try_qdq(Run *run, uint64_t seed)
     try_property(run, property, &subject, seed, NULL);
 }
 
+/* Small graphs of all families, and graphs of convolutions, products and recurrent layers. */
+static void
+try_open(Run *run, uint64_t seed)
+{
+    g_auto(Subject) subject = { 0 };
+    g_autoptr(KilnModule) module = make_graph(run, seed, "graph to open",
+                                              seed % 8 == 3   ? random_quantized_graph
+                                              : seed % 4 == 1 ? random_vendor_graph
+                                                              : random_graph,
+                                              &subject);
+    if (!module)
+        return;
+    g_autoptr(Property) property = property_new_open(seed);
+    property->open_seen = &run->open;
+    try_property(run, property, &subject, seed, NULL);
+}
+
 static void
 try_graph(Run *run, uint64_t seed)
 {
@@ -347,6 +369,8 @@ summarize(const Run *run)
         summarize_qdq(&run->qdq);
         return;
     }
+    if (run->options.open)
+        return;
     for (guint i = 0; i < run->properties->len; i++) {
         const Property *property = g_ptr_array_index(run->properties, i);
         if (!property->lossy)
@@ -381,6 +405,8 @@ main(int argc, char **argv)
           "only graphs for a vendor, and programs that it computes in", NULL },
         { "qdq", 0, 0, G_OPTION_ARG_NONE, &options->qdq,
           "only quantized models, under `default` and under `none`", NULL },
+        { "open", 0, 0, G_OPTION_ARG_NONE, &options->open, "only open programs at several numbers",
+          NULL },
         { "print", 0, 0, G_OPTION_ARG_NONE, &options->print, "graphs as text, nothing is tried",
           NULL },
         { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },
@@ -410,15 +436,19 @@ main(int argc, char **argv)
             try_offload(&run, seed);
         else if (options->qdq)
             try_qdq(&run, seed);
+        else if (options->open)
+            try_open(&run, seed);
         else
             try_graph(&run, seed);
     }
     if (!options->print)
         summarize(&run);
+    bool enough = !options->open || open_summarize(&run.open);
+    open_seen_clear(&run.open);
     g_ptr_array_unref(run.road);
     g_ptr_array_unref(run.properties);
     g_ptr_array_unref(run.fired);
     g_free(options->passes);
     g_free(options->store);
-    return run.failures > 0 || run.qdq.different * 1000 >= MAX(run.qdq.elements, 1);
+    return run.failures > 0 || !enough || run.qdq.different * 1000 >= MAX(run.qdq.elements, 1);
 }

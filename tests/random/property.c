@@ -12,6 +12,7 @@
 #include "passes/rule.h"
 #include "tests/lean_target.h"
 #include "tests/random/offload.h"
+#include "tests/random/open_shapes.h"
 #include "tests/random/qdq.h"
 #include "tests/random/ways.h"
 #include "tests/test_vendor.h"
@@ -72,6 +73,14 @@ property_new_qdq(uint64_t seed)
 {
     Property *property = property_new_whole("default and none", seed);
     property->qdq = true;
+    return property;
+}
+
+Property *
+property_new_open(uint64_t seed)
+{
+    Property *property = property_new_whole("open programs", seed);
+    property->open = true;
     return property;
 }
 
@@ -269,6 +278,8 @@ property_holds(const Property *property, Subject *subject, bool *fired, GError *
         return ways_agree(property->seed, subject, fired, error);
     if (property->qdq)
         return qdq_agrees(subject, property->qdq_seen, fired, error);
+    if (property->open)
+        return open_agrees(property->seed, subject, property->open_seen, fired, error);
     if (property->offload)
         return offload_agrees(property->seed, subject, property->seen, fired, error);
     return property->ir ? ir_holds(property, subject, fired, error)

@@ -10,6 +10,7 @@
 #include "tests/random/subject.h"
 
 typedef struct OffloadSeen OffloadSeen;
+typedef struct OpenSeen OpenSeen;
 typedef struct QdqSeen QdqSeen;
 
 typedef struct {
@@ -24,9 +25,11 @@ typedef struct {
     bool ways;        /* tests/random/ways.h with @seed, in place of all above */
     bool offload;     /* the same for tests/random/offload.h */
     bool qdq;         /* the same for tests/random/qdq.h */
+    bool open;        /* the same for tests/random/open_shapes.h */
     uint64_t seed;
-    OffloadSeen *seen; /* counts graphs of `offload`; may be NULL */
-    QdqSeen *qdq_seen; /* counts graphs of `qdq`; may be NULL */
+    OffloadSeen *seen;   /* counts graphs of `offload`; may be NULL */
+    QdqSeen *qdq_seen;   /* counts graphs of `qdq`; may be NULL */
+    OpenSeen *open_seen; /* counts graphs of `open`; may be NULL */
     KilnPassPipeline *pipeline;
 } Property;
 
@@ -36,6 +39,8 @@ Property *property_new_ways(uint64_t seed);
 Property *property_new_offload(uint64_t seed);
 /** `default` and `none` give the same results for quantized models. */
 Property *property_new_qdq(uint64_t seed);
+/** One open program computes what programs for numbers do. */
+Property *property_new_open(uint64_t seed);
 /** Parses and copies @passes. The numerics class is that of these passes. Fails if they do not
  * parse. */
 Property *property_new(const char *passes, GError **error);

@@ -9,6 +9,7 @@
 #include "graph/text/text.h"
 #include "passes/context/options.h"
 #include "passes/manager/manager.h"
+#include "tests/random/opened.h"
 #include "tests/random/subject.h"
 
 static KilnNode *
@@ -174,6 +175,8 @@ shrink_to_golden(const Property *property, const KilnModule *module, uint64_t se
         g_string_append_printf(out, "# target: %s\n", property->lean ? "lean" : "vendor");
     g_string_append_printf(out, "# Found by graph %" G_GUINT64_FORMAT "%s%s.\n", seed,
                            property->skip ? " without " : "", property->skip ? property->skip : "");
-    kiln_module_print(module, NULL, out, NULL);
+    g_auto(Opened) opened = { 0 };
+    bool open = property->open && opened_init(&opened, module, property->seed);
+    kiln_module_print(open ? opened.module : module, NULL, out, NULL);
     return g_string_free(out, FALSE);
 }

@@ -35,8 +35,8 @@ keep_exact(KilnPassPipeline *passes, GPtrArray *entries, bool three, bool late)
     }
 }
 
-static KilnPipeline *
-exact_pipeline(uint64_t seed, GError **error)
+KilnPipeline *
+ways_exact_pipeline(uint64_t seed, GError **error)
 {
     KilnPipeline *pipeline = kiln_pipeline_load("default", error);
     if (pipeline)
@@ -47,7 +47,7 @@ exact_pipeline(uint64_t seed, GError **error)
 static KilnResults *
 run(KilnModel *model, const char *target, const Given *given, Way way, GError **error)
 {
-    g_autoptr(KilnPipeline) pipeline = exact_pipeline(given->seed, error);
+    g_autoptr(KilnPipeline) pipeline = ways_exact_pipeline(given->seed, error);
     return pipeline ? given_run_under(given, way, model, pipeline, target, false, error) : NULL;
 }
 

@@ -4,6 +4,7 @@
 #ifndef KILN_TESTS_RANDOM_WAYS_H
 #define KILN_TESTS_RANDOM_WAYS_H
 
+#include "kiln.h"
 #include "tests/random/subject.h"
 
 /** Gives about half of the constants of @subject's module in each of these ways and in a mixture.
@@ -11,5 +12,8 @@
  * the bit-exact passes of the default pipeline run, because passes that round may look at literals.
  * *@fired tells whether there was any such constant. */
 gboolean ways_agree(uint64_t seed, Subject *subject, bool *fired, GError **error);
+/** The passes of the default pipeline that change no bit, and the lowerings. @seed decides what
+ * constant folding does. */
+KilnPipeline *ways_exact_pipeline(uint64_t seed, GError **error);
 
 #endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open programs are right: one program with open dims computes what programs for numbers do. */
+#ifndef KILN_TESTS_RANDOM_OPEN_SHAPES_H
+#define KILN_TESTS_RANDOM_OPEN_SHAPES_H
+
+#include "tests/random/subject.h"
+
+enum {
+    OPEN_WAYS = 3 /* pipelines: none, one of class E, default */
+};
+
+/** Counts over graphs. */
+typedef struct OpenSeen {
+    uint64_t graphs, varying;     /* all, and those with names */
+    uint64_t programs[OPEN_WAYS]; /* with open dims */
+    uint64_t open[OPEN_WAYS];     /* of them, compiled once for all shapes */
+    uint64_t runs, instances;     /* of open programs at numbers of at least 1 */
+    uint64_t errors;              /* runs that fail as those of numbers do */
+    uint64_t equal, close;        /* runs with equal bits, and those that a bound allows */
+    GHashTable *reasons;          /* char* → count of programs that are not open */
+} OpenSeen;
+
+/** Opens the graph of @subject and compiles it with each pipeline. Two sessions take the numbers of
+ * tests/random/opened.h in two orders. Each output must have the bits of a program that was
+ * compiled for these numbers, or a difference that passes of its pipeline allow. Errors must be the
+ * same. */
+gboolean open_agrees(uint64_t seed, Subject *subject, OpenSeen *seen, bool *fired, GError **error);
+/** Prints counts. False where too many programs are not open. */
+bool open_summarize(const OpenSeen *seen);
+void open_seen_clear(OpenSeen *seen);
+
+#endif
