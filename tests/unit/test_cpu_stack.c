@@ -651,16 +651,17 @@ Test(cpu_stack, shared_results_stay)
 
 Test(cpu_stack, clip_by_operands)
 {
-    static const Shape shape = { 2, { 3, 300 } }, one = { 0, { 0 } };
-    for (uint32_t i = 0; i < 3; i++) {
+    static const Shape all[] = { { 2, { 3, 300 } }, { 1, { 1 } } }, one = { 0, { 0 } };
+    for (uint32_t i = 0; i < 6; i++) {
+        const Shape *shape = &all[i / 3];
         uint32_t state = i;
         g_autoptr(RefCase) c = case_new(KILN_INSTR_stack);
-        case_out(c, KILN_DTYPE_f32, shape.rank, shape.dims);
-        add_in(c, KILN_DTYPE_f32, &shape, &state);
+        case_out(c, KILN_DTYPE_f32, shape->rank, shape->dims);
+        add_in(c, KILN_DTYPE_f32, shape, &state);
         add_in(c, KILN_DTYPE_f32, &one, &state);
         add_in(c, KILN_DTYPE_f32, &one, &state);
-        *(float *)c->data[2] = i == 0 ? -1 : i == 1 ? NAN : 2;
-        *(float *)c->data[3] = i == 0 ? 1.5f : 1;
+        *(float *)c->data[2] = i % 3 == 0 ? -1 : i % 3 == 1 ? NAN : 2;
+        *(float *)c->data[3] = i % 3 == 0 ? 1.5f : 1;
         set_steps(c, (KilnStackStep[]){ STEP(neg, AT(1)), STEP(clip, RESULT(0), AT(2), AT(3)) }, 2);
         c->instr.steps[1].store = 0;
         check_stack(c, (Tolerance){ 0, 0 }, "clip");

@@ -382,7 +382,7 @@ choose_unary(const Compiler *c, uint32_t i, KilnCpuStackOp *op)
     op->params = c->is[i].params;
     if (step->kind == KILN_INSTR_clip && is_f32(c, i) && unary < 0) {
         op->kind = KILN_CPU_STACK_CLIP;
-        unary = (op->fixed & 6) == 6 ? KILN_CPU_UNARY_clip : -1;
+        unary = (op->fixed & 6) == 6 || c->stack->n == 1 ? KILN_CPU_UNARY_clip : -1;
     }
     if (unary >= 0)
         op->row.unary = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[unary];
