@@ -44,21 +44,6 @@ typedef struct {
     Outcome outcomes[N_NUMBERS];
 } Trial;
 
-/* --- inputs --- */
-
-static GPtrArray *
-random_inputs(const Trial *trial, Numbers numbers, GError **error)
-{
-    g_autoptr(KilnModule) clone = kiln_module_clone(trial->opened.module);
-    const KilnFunction *function = kiln_module_entry(clone);
-    for (guint i = 0; i < function->arguments->len; i++) {
-        KilnType *type = &kiln_function_argument(function, i)->value.type;
-        memcpy(type->dims, trial->bindings[numbers][i].dims, sizeof type->dims);
-        memset(type->open, 0, sizeof type->open);
-    }
-    return kiln_random_inputs(function, NULL, 1 + (uint64_t)numbers, error);
-}
-
 static gboolean
 trial_init(Trial *trial, GError **error)
 {
@@ -67,7 +52,7 @@ trial_init(Trial *trial, GError **error)
         return FALSE;
     for (Numbers n = 0; n < N_NUMBERS; n++) {
         trial->bindings[n] = opened_bindings(&trial->opened, n);
-        if (!(trial->inputs[n] = random_inputs(trial, n, error)))
+        if (!(trial->inputs[n] = opened_inputs(&trial->opened, trial->bindings[n], error)))
             return FALSE;
     }
     return TRUE;

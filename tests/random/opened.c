@@ -6,6 +6,7 @@
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
 #include "passes/manager/numerics.h"
+#include "passes/manager/results.h"
 #include "tests/random/given.h"
 
 #include <string.h>
@@ -105,6 +106,19 @@ opened_bindings(const Opened *opened, Numbers numbers)
         }
     }
     return bindings;
+}
+
+GPtrArray *
+opened_inputs(const Opened *opened, const KilnBinding *bindings, GError **error)
+{
+    g_autoptr(KilnModule) clone = kiln_module_clone(opened->module);
+    const KilnFunction *function = kiln_module_entry(clone);
+    for (guint i = 0; i < function->arguments->len; i++) {
+        KilnType *type = &kiln_function_argument(function, i)->value.type;
+        memcpy(type->dims, bindings[i].dims, sizeof type->dims);
+        memset(type->open, 0, sizeof type->open);
+    }
+    return kiln_random_inputs(function, NULL, 1, error);
 }
 
 /* --- types --- */

@@ -34,6 +34,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opened, opened_clear)
 
 /** One per input. The caller frees them. */
 KilnBinding *opened_bindings(const Opened *opened, Numbers numbers);
+/** Random inputs of these shapes, KilnTensor*. */
+GPtrArray *opened_inputs(const Opened *opened, const KilnBinding *bindings, GError **error);
 
 /** Adds chains of nodes that compute with dims, as exporters write them, to the values of
  * @function. Appends their last values to @out. */
