@@ -89,32 +89,52 @@ is_open(const KilnModule *module)
     return open;
 }
 
+/* Some models need pictures of some pixels, or extents that halve without a rest. */
+static const int64_t scales[] = { 1, 32 };
+
 static gboolean
-stand_at(KilnModule *module, unsigned variant, GError **error)
+stand_at(KilnModule *module, unsigned variant, int64_t scale, GError **error)
 {
-    const KilnDimBinding *binding = kiln_dim_binding_typical(module, variant);
+    const KilnDimBinding *binding = kiln_dim_binding_typical(module, variant, scale);
     if (!binding)
         return kiln_throw(error, KILN_ERROR_SHAPE,
                           "expected a name for each open dim of the inputs, found another one");
     return kiln_module_stand_at(module, binding, error);
 }
 
-/* Lowers @module at one binding, and copies of it at others: what differs must have expressions. */
 static gboolean
-lower_open(KilnIRModule *ir, GError **error)
+lower_at(KilnIRModule *ir, unsigned variant, int64_t scale, GError **error)
 {
-    if (ir->module->folding)
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                          "constants that the first run computes are computed for numbers");
+    if (!stand_at(ir->module, variant, scale, error) || !lower_all(ir, error))
+        return FALSE;
+    for (guint i = 0; i < ir->functions->len; i++) {
+        if (!kiln_ir_verify(g_ptr_array_index(ir->functions, i), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Lowers copies of @module at some bindings, and itself at another one: what differs must have
+ * expressions. */
+static gboolean
+lower_scaled(KilnIRModule *ir, int64_t scale, GError **error)
+{
     g_autoptr(GPtrArray) others =
         g_ptr_array_new_with_free_func((GDestroyNotify)kiln_ir_module_free);
     for (unsigned v = 1; v < OPEN_VARIANTS; v++) {
         KilnIRModule *other = kiln_ir_module_new(kiln_module_clone(ir->module));
         g_ptr_array_add(others, other);
-        if (!stand_at(other->module, v, error) || !lower_all(other, error))
+        if (!lower_at(other, v, scale, error))
             return FALSE;
     }
-    if (!stand_at(ir->module, 0, error) || !lower_all(ir, error))
+    /* Extents that the scale leaves out are looked at where the model takes them. */
+    KilnIRModule *between = kiln_ir_module_new(kiln_module_clone(ir->module));
+    if (scale > 1 && lower_at(between, 0, 1, NULL))
+        g_ptr_array_add(others, between);
+    else
+        kiln_ir_module_free(between);
+    g_ptr_array_set_size(ir->functions, 0);
+    if (!lower_at(ir, 0, scale, error))
         return FALSE;
     for (guint v = 0; v < others->len; v++) {
         const KilnIRModule *other = g_ptr_array_index(others, v);
@@ -127,12 +147,32 @@ lower_open(KilnIRModule *ir, GError **error)
     return TRUE;
 }
 
+/* *@out_scale gets the scale of the bindings that the model takes. */
+static gboolean
+lower_open(KilnIRModule *ir, int64_t *out_scale, GError **error)
+{
+    if (ir->module->folding)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "constants that the first run computes are computed for numbers");
+    g_autoptr(GError) first = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(scales); i++) {
+        g_autoptr(GError) why = NULL;
+        *out_scale = scales[i];
+        if (lower_scaled(ir, scales[i], &why))
+            return TRUE;
+        if (!first)
+            first = g_steal_pointer(&why);
+    }
+    g_propagate_error(error, g_steal_pointer(&first));
+    return FALSE;
+}
+
 /* Passes looked at one binding: what they made must be valid at others, too. */
 static gboolean
-verify_open(const KilnIRModule *ir, GError **error)
+verify_open(const KilnIRModule *ir, int64_t scale, GError **error)
 {
     for (unsigned v = 0; v < OPEN_VARIANTS; v++) {
-        const KilnDimBinding *binding = kiln_dim_binding_typical(ir->module, v);
+        const KilnDimBinding *binding = kiln_dim_binding_typical(ir->module, v, scale);
         for (guint i = 0; i < ir->functions->len; i++) {
             if (!kiln_open_verify_at(g_ptr_array_index(ir->functions, i), binding, error))
                 return FALSE;
@@ -146,15 +186,16 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
               KilnPassReport *report, GError **error)
 {
     bool open = is_open(ir->module);
+    int64_t scale = 1;
     /* Regions that no pass had compiled, where a pipeline was cut short or has none that does, run
      * on own kernels. */
     if (!kiln_module_inline_regions(ir->module, error) ||
-        !(open ? lower_open(ir, error) : lower_all(ir, error)))
+        !(open ? lower_open(ir, &scale, error) : lower_all(ir, error)))
         return FALSE;
     fix_inputs(ir);
     return kiln_offload_resolve(ir, options->target, options->threads, error) &&
            kiln_pipeline_run_ir(pipeline, ir, options, report, error) &&
-           (!open || verify_open(ir, error));
+           (!open || verify_open(ir, scale, error));
 }
 
 KilnIRModule *

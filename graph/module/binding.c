@@ -56,37 +56,38 @@ next_typical(const KilnDimBinding *binding, int64_t from, int64_t by, bool even)
 
 /* Variant 0 has primes from the hint on, variant 1 even numbers below it, variant 2 the least. */
 static int64_t
-number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant)
+number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant, int64_t scale)
 {
     enum {
         FAR = 1 << 20 /* numbers beyond it are not looked through */
     };
     KilnDimFacts facts;
     kiln_dim_facts(name, &facts);
-    int64_t by = facts.divisor, hint = MIN(kiln_dim_hint(name), (int64_t)FAR);
+    int64_t hint = MIN(kiln_dim_hint(name), (int64_t)FAR);
+    int64_t by = facts.divisor % scale == 0 ? facts.divisor : facts.divisor * scale;
     if (variant == 2)
-        return facts.lo;
+        return MIN((facts.lo + by - 1) / by * by, facts.hi);
     int64_t from = variant == 0 ? MAX(hint - 3, 2) : MAX(hint / 2, 2);
     int64_t number = next_typical(binding, MAX(from, facts.lo), by, variant == 1);
     return number <= facts.hi ? number : facts.hi - facts.hi % by;
 }
 
 static bool
-add_name(KilnDimBinding *binding, const KilnDim *dim, unsigned variant)
+add_name(KilnDimBinding *binding, const KilnDim *dim, unsigned variant, int64_t scale)
 {
     const char *name = kiln_dim_as_name(dim);
     int64_t number;
     if (!name)
         return false;
     if (!kiln_dim_binding_lookup(binding, name, &number)) {
-        number = number_of(binding, dim, variant);
+        number = number_of(binding, dim, variant, scale);
         binding->names[binding->n++] = (KilnBoundName){ name, number };
     }
     return true;
 }
 
 KilnDimBinding *
-kiln_dim_binding_typical(const KilnModule *module, unsigned variant)
+kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t scale)
 {
     const GPtrArray *inputs = kiln_module_inputs(module);
     KilnDimBinding *binding = kiln_arena_new0(module->arena, KilnDimBinding, 1);
@@ -97,7 +98,8 @@ kiln_dim_binding_typical(const KilnModule *module, unsigned variant)
         if (type->rank < 0)
             return NULL;
         for (int d = 0; d < type->rank; d++) {
-            if ((type->open[d] || type->dims[d] < 0) && !add_name(binding, type->open[d], variant))
+            if ((type->open[d] || type->dims[d] < 0) &&
+                !add_name(binding, type->open[d], variant, scale))
                 return NULL;
         }
     }

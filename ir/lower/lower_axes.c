@@ -57,7 +57,7 @@ kiln_lower_attrs_cum_sum(KilnLower *l, const KilnNode *node, void *attrs, GError
 {
     (void)l;
     const KilnKnown *axis = kiln_node_operand(node, 1)->known;
-    if (!axis || axis->n != 1)
+    if (!axis || axis->n != 1 || kiln_lower_is_open(kiln_node_operand(node, 1)))
         return kiln_lower_throw_unknown(node, 1, error);
     return set_axis(node, attrs, &kiln_node_operand(node, 0)->type, axis->v[0], error);
 }

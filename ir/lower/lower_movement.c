@@ -49,6 +49,22 @@ kiln_lower_attrs_slice(KilnLower *l, const KilnNode *node, void *attrs, GError *
     return TRUE;
 }
 
+/* The expressions of paddings, in the order of dims: all at the front, then all behind. */
+static void
+find_open_pads(const KilnNode *node, const KilnDim **open)
+{
+    const KilnType *x = &kiln_node_operand(node, 0)->type;
+    const KilnValue *axes = kiln_node_operand(node, 3);
+    const KilnExtents *extents = kiln_node_operand(node, 1)->extents;
+    uint32_t n = extents ? extents->n / 2 : 0;
+    int64_t number;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        int d = axes ? kiln_type_axis(x, axes->known->v[i % n]) : (int)(i % n);
+        if (!kiln_dim_is_number(extents->v[i], &number))
+            open[d + (i < n ? 0 : x->rank)] = extents->v[i];
+    }
+}
+
 static gboolean
 fill_pads(KilnLower *l, const KilnNode *node, KilnInstrAttrs_pad *pad, GError **error)
 {
@@ -60,7 +76,9 @@ fill_pads(KilnLower *l, const KilnNode *node, KilnInstrAttrs_pad *pad, GError **
     if (!known)
         return kiln_lower_throw_unknown(node, 1, error);
     memcpy(pads + rank, end, (size_t)rank * sizeof *end);
-    pad->pads = kiln_lower_ints(l, pads, 2 * rank);
+    const KilnDim *open[2 * KILN_MAX_RANK] = { NULL };
+    find_open_pads(node, open);
+    pad->pads = kiln_lower_ints_open(l, pads, open, 2 * rank);
     return TRUE;
 }
 
@@ -105,7 +123,7 @@ kiln_lower_attrs_trilu(KilnLower *l, const KilnNode *node, void *attrs, GError *
 {
     (void)l;
     const KilnValue *k = kiln_node_operand(node, 1);
-    if (k && (!k->known || k->known->n != 1))
+    if (k && (!k->known || k->known->n != 1 || kiln_lower_is_open(k)))
         return kiln_lower_throw_unknown(node, 1, error);
     ((KilnInstrAttrs_trilu *)attrs)->k = k ? k->known->v[0] : 0;
     return TRUE;
@@ -149,7 +167,7 @@ kiln_lower_compress(KilnLower *l, const KilnNode *node, GError **error)
     const KilnValue *result = &node->results[0];
     int64_t stated = kiln_attrs(node, compress)->axis;
     bool flat = stated == G_MININT64;
-    if (!condition)
+    if (!condition || kiln_lower_is_open(kiln_node_operand(node, 1)))
         return kiln_lower_throw_unknown(node, 1, error);
     if (flat && x->layout)
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,

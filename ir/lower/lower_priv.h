@@ -80,6 +80,12 @@ gboolean kiln_lower_throw(const KilnNode *node, KilnError code, GError **error, 
 /** "value of operand i is known only at run time". Always FALSE. */
 gboolean kiln_lower_throw_unknown(const KilnNode *node, uint32_t i, GError **error);
 
+/** True if elements of @value are expressions: its numbers hold at one binding. */
+static inline bool
+kiln_lower_is_open(const KilnValue *value)
+{
+    return value && value->extents;
+}
 /** An INTS attribute of @n values in the function's arena. */
 static inline KilnInts
 kiln_lower_ints(KilnLower *l, const int64_t *values, int n)

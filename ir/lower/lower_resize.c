@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of resize: one scale per dim whether scales or sizes were stated, and the cropped box
  * where the mode reads one, both for all dims and not only the axes that the node names. */
+#include "graph/size.h"
 #include "ir/lower/lower_priv.h"
 
 #include "graph/graph.h"
@@ -38,6 +39,19 @@ read_floats(const KilnNode *node, uint32_t i, double *out, int expected, GError 
     return TRUE;
 }
 
+/* Whether element @i of @sizes is the same multiple of the extent for all bindings. */
+static bool
+is_constant_ratio(const KilnValue *sizes, int i, const KilnType *x, int axis)
+{
+    KilnSize to = kiln_size_open(sizes->known->v[i], NULL), from = kiln_type_size(x, axis);
+    if (sizes->extents && !kiln_dim_is_number(sizes->extents->v[i], &to.n))
+        to.dim = sizes->extents->v[i];
+    if (!to.dim && !from.dim)
+        return true;
+    return from.n && to.n % from.n == 0 &&
+           kiln_size_equal(to, kiln_size_mul(from, kiln_size_make(to.n / from.n)));
+}
+
 static gboolean
 scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, GError **error)
 {
@@ -49,6 +63,9 @@ scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, G
     if (!sizes || sizes->n != n)
         return kiln_lower_throw_unknown(node, SIZES, error);
     for (int i = 0; i < n; i++) {
+        if (!is_constant_ratio(kiln_node_operand(node, SIZES), i, x, axes[i]))
+            return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                    "scale of dim %d depends on open dims", axes[i]);
         float extent = (float)x->dims[axes[i]];
         float ratio = extent > 0 ? (float)sizes->v[i] / extent : 1;
         scales[axes[i]] = ratio;

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Graph passes fire on open dims as on numbers: what asks for a number is listed with its reason.
+"""Passes fire on open dims as on numbers: what asks for a number is listed with its reason.
 
-Read are the passes of graphs and what they share. A place is a file, the guard or function that asks, and what it asks:
+A place is a file, the guard or function that asks, and what it asks:
 
 - `static`    kiln_type_is_static()
 - `elements`  kiln_type_elements()
 - `bytes`     kiln_type_bytes()
 - `number`    a dim is compared with 0 or 1 by order: -1 stands for a dim without a number
 - `equal`     a dim is compared with another one as numbers: two dims without numbers would be equal
+- `place`     a number of a view or a region is compared or written
 
 tests/checks/open_guards.txt has a line for each place, `FILE WHO WHAT: why a number is needed there`. A place that asks the
-same several times has ` xN` in front of the colon. A place without a line is refused, and a line without its place. Passes of
-instructions are not read: they have rules of their own."""
+same several times has ` xN` in front of the colon. A place without a line is refused, and a line without its place.
+
+Types of instructions have numbers, which hold at one binding. So a pass of instructions may ask for them where it weighs costs,
+and asks graph/size.h where it decides whether a rewrite is right."""
 import collections
 import pathlib
 import re
@@ -20,7 +23,7 @@ import sys
 
 from guards import FUNCTION
 
-FOLDERS = ("fold", "graph", "offload", "permute", "query", "rules")
+FOLDERS = ("fold", "graph", "ir", "offload", "permute", "query", "query_ir", "rules")
 TABLE = "tests/checks/open_guards.txt"
 INDEX = r"\[(?:[^][]|\[[^][]*\])*\]"
 ASKS = {
@@ -28,6 +31,7 @@ ASKS = {
     "elements": re.compile(r"\bkiln_type_elements\("),
     "bytes": re.compile(r"\bkiln_type_bytes\("),
     "number": re.compile(rf"\bdims{INDEX}\s*[<>]=?\s*[01]\b"),
+    "place": re.compile(r"(?:\bview_(?:offset|rows|pitch)|(?:\.|->)(?:rows|run|pitch|offset)) *(?:%|/|[-+*]?=|[<>!=]=|[<>] )"),
     "equal": re.compile(rf"\bdims{INDEX}\s*[!=]=\s*[^;&|?,]*?\bdims\["),
 }
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)

@@ -2,14 +2,20 @@
 /* Sessions of one open program on several threads, each at shapes of its own: the program is
  * compiled once, its weights are packed once, and all results have the bits that one thread gets.
  */
+#include "graph/graph.h"
+#include "graph/tensor.h"
+#include "graph/type.h"
 #include "kiln.h"
 #include "passes/manager/results.h"
+#include "passes/pass.h"
+#include "runtime/specialise.h"
 #include "tests/concurrency/concurrency.h"
 #include "tests/random/given.h"
 #include "tests/random/opened.h"
 #include "tests/random/random_graph.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 enum {
     THREADS = 8,

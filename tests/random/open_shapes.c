@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/open_shapes.h"
 
+#include "graph/attr.h"
+#include "graph/error.h"
+#include "graph/graph.h"
+#include "graph/module.h"
+#include "graph/tensor.h"
+#include "graph/type.h"
+#include "ir/ir.h"
 #include "ir/verify/verify_priv.h"
+#include "passes/pass.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
 #include "runtime/specialise.h"

@@ -6,7 +6,6 @@
 
 #include "kiln.h"
 
-#include <math.h>
 #include <string.h>
 
 static float numbers[1 << 16];

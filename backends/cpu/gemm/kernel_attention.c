@@ -16,6 +16,8 @@ enum {
     BLOCK_ROWS_MIN = 64,       /* keys and values are packed anew for each block */
     BLOCK_ROWS_MAX = 256,
     TASKS = 8, /* enough for a team of up to 8 */
+    FEW_ROWS =
+        4, /* of a block: keys and values are read once for each, where packing takes longer */
 };
 
 /* Strides of the dims in front of the matrices, in floats; 0 is a broadcast. */
@@ -153,6 +155,20 @@ offset(const Attention *a, const int64_t *strides, int64_t item)
     return at;
 }
 
+/* One query: the same steps, on keys and values as they lie. */
+static void
+run_query(const Attention *a, int64_t item, int64_t query, float *scores)
+{
+    const float *mask = a->masked ? a->mask + offset(a, a->batch.mask, item) : NULL;
+    a->reducers->row_dots(scores, a->q + offset(a, a->batch.q, item) + query * a->depth,
+                          a->k + offset(a, a->batch.k, item), a->keys, a->depth);
+    for (int64_t j = 0; j < a->keys; j++)
+        scores[j] = scores[j] * a->scale + (mask ? mask[query * a->mask_row + j * a->mask_col] : 0);
+    kiln_cpu_softmax_rows(a->reducers, scores, scores, 1, a->keys);
+    a->reducers->row_sums(a->out + (item * a->queries + query) * a->width, scores,
+                          a->v + offset(a, a->batch.v, item), a->keys, a->width);
+}
+
 static void
 run_block(const void *data, int64_t task, int thread)
 {
@@ -161,6 +177,11 @@ run_block(const void *data, int64_t task, int thread)
     const int64_t rows = MIN(a->rows, a->queries - first);
     char *scratch = a->scratch + (size_t)thread * a->task_bytes;
     float *scores = (float *)(void *)scratch, *work = (float *)(void *)(scratch + a->scores_bytes);
+    if (rows <= FEW_ROWS) {
+        for (int64_t r = 0; r < rows; r++)
+            run_query(a, item, first + r, scores);
+        return;
+    }
     KilnCpuGemm product = scores_problem(a, rows), weighted = values_problem(a, rows);
     KilnCpuGemmArgs scoring = { .a = a->q + offset(a, a->batch.q, item) + first * a->depth,
                                 .b = a->k + offset(a, a->batch.k, item),

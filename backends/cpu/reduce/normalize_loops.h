@@ -4,6 +4,7 @@
 #ifndef KILN_BACKENDS_CPU_REDUCE_NORMALIZE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_NORMALIZE_LOOPS_H
 
+#include "backends/cpu/reduce/few_rows.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/reduce_loops.h"
 #include "backends/cpu/simd/vector_math.h"
@@ -343,6 +344,8 @@ const KilnCpuReducers REDUCERS = {
     .moments = moments,
     .affine = affine,
     .affine_columns = affine_columns,
+    .row_dots = row_dots,
+    .row_sums = row_sums,
     .exp_row = exp_row,
     .log_exp_sum = log_exp_sum,
     .softmax_columns = softmax_columns,

@@ -99,6 +99,10 @@ typedef struct {
     /* out[i] = (x[i] - shift[i]) scale[i] + offset[i] */
     void (*affine_columns)(float *out, const float *x, int64_t n, const float *shift,
                            const float *scale, const float *offset);
+    /* out[j] = Σ x[i] rows[j depth + i] for each of @n rows */
+    void (*row_dots)(float *out, const float *x, const float *rows, int64_t n, int64_t depth);
+    /* out[i] = Σ x[j] rows[j width + i] over @n rows */
+    void (*row_sums)(float *out, const float *x, const float *rows, int64_t n, int64_t width);
     /* out[i] = e^(x[i] - max); returns the sum. log_exp_sum only returns its logarithm. */
     double (*exp_row)(float *out, const float *x, int64_t n, float max);
     float (*log_exp_sum)(const float *x, int64_t n, float max);

@@ -31,8 +31,9 @@ typedef enum {
 } KilnAnswer;
 
 enum {
-    KILN_DIM_HINT = 64,        /* of a name without a hint and without an upper bound */
-    KILN_DIM_MOST = G_MAXINT32 /* the upper bound of a name for which nobody stated one */
+    KILN_DIM_HINT = 64,     /* of a name without a hint and without an upper bound */
+    KILN_DIM_MOST = 1 << 24 /* the upper bound of a name for which nobody stated one: f32 counts so
+                               far */
 };
 
 /** What is known of a name. Bounds are inclusive, the divisor is at least 1. A hint is a likely
