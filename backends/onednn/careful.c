@@ -280,10 +280,10 @@ kiln_onednn_add_careful_pool(Builder *builder, const KilnInstr *instr, const Poo
     }
     uint32_t k = (uint32_t)spatial;
     KilnAttrs_max_pool attrs = { .auto_pad = "NOTSET",
-                                 .kernel_shape = { k, lists[0] },
-                                 .strides = { k, lists[1] },
-                                 .dilations = { k, lists[2] },
-                                 .pads = { 2 * k, lists[3] } };
+                                 .kernel_shape = { .n = k, .v = lists[0] },
+                                 .strides = { .n = k, .v = lists[1] },
+                                 .dilations = { .n = k, .v = lists[2] },
+                                 .pads = { .n = 2 * k, .v = lists[3] } };
     KilnType type = kiln_type_make(KILN_DTYPE_f32, rank, dims);
     return add_alone(builder, kiln_onednn_own(builder, KILN_OP_max_pool, &attrs, &type, 1), from,
                      to);

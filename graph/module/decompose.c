@@ -118,7 +118,7 @@ attention(const Builder *b, const KilnNode *node)
     int rank = k->type.rank;
     for (int d = 0; d < rank; d++)
         perm[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
-    KilnAttrs_transpose swap = { .perm = { (uint32_t)rank, perm } };
+    KilnAttrs_transpose swap = { .perm = { .n = (uint32_t)rank, .v = perm } };
     KilnAttrs_softmax last = { .axis = -1 };
     if (scale != 1)
         q = with(b, KILN_OP_mul, q, number(b, q->type.dtype, scale));
@@ -156,7 +156,7 @@ channel_shuffle(const Builder *b, const KilnNode *node)
     perm[axis] = axis + 1;
     perm[axis + 1] = axis;
     KilnAttrs_reshape reshape = { .allowzero = !open };
-    KilnAttrs_transpose transpose = { .perm = { (uint32_t)type->rank + 1, perm } };
+    KilnAttrs_transpose transpose = { .perm = { .n = (uint32_t)type->rank + 1, .v = perm } };
     KilnValue *x =
         step(b, KILN_OP_reshape, &reshape, node->operands[0].value, ints(b, split, type->rank + 1));
     x = step(b, KILN_OP_transpose, &transpose, x, NULL);

@@ -191,7 +191,7 @@ swap_dims(KilnMatch *match, KilnValue *value, int axis)
     int64_t perm[KILN_MAX_RANK];
     for (int d = 0; d < value->type.rank; d++)
         perm[d] = d == axis ? axis + 1 : d == axis + 1 ? axis : d;
-    KilnAttrs_transpose attrs = { .perm = { (uint32_t)value->type.rank, perm } };
+    KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)value->type.rank, .v = perm } };
     return kiln_match_build(match, KILN_OP_transpose, &attrs, &value, 1);
 }
 

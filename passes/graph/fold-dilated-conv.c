@@ -39,7 +39,7 @@ swaps_batch(const KilnNode *transpose, GError **error)
 static KilnValue *
 swap_batch(KilnMatch *match, KilnValue *x)
 {
-    KilnAttrs_transpose attrs = { .perm = { 4, (int64_t[]){ 1, 0, 2, 3 } } };
+    KilnAttrs_transpose attrs = { .perm = { .n = 4, .v = (int64_t[]){ 1, 0, 2, 3 } } };
     return kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1);
 }
 

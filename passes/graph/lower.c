@@ -205,9 +205,10 @@ lower_block_move(KilnMatch *match)
     static const int64_t perm_dcr[] = { 0, 3, 4, 1, 5, 2 }, perm_crd[] = { 0, 1, 4, 2, 5, 3 },
                          perm_space[] = { 0, 3, 5, 1, 2, 4 };
     const int64_t *split = to_depth ? split_space : dcr ? split_depth_dcr : split_depth_crd;
-    KilnAttrs_transpose attrs = { .perm = { 6, (int64_t *)(to_depth ? perm_space
-                                                           : dcr    ? perm_dcr
-                                                                    : perm_crd) } };
+    KilnAttrs_transpose attrs = { .perm = { .n = 6,
+                                            .v = (int64_t *)(to_depth ? perm_space
+                                                             : dcr    ? perm_dcr
+                                                                      : perm_crd) } };
     KilnValue *value = reshape_to(match, x, split, 6);
     value = step(match, KILN_OP_transpose, value, NULL, &attrs);
     return finish(match, mark, value ? reshape_to(match, value, out, 4) : NULL);

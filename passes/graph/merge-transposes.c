@@ -30,7 +30,7 @@ merge(KilnMatch *match)
         return false;
     for (int i = 0; i < x->type.rank; i++)
         composed[i] = first[second[i]];
-    KilnAttrs_transpose attrs = { .perm = { (uint32_t)x->type.rank, composed } };
+    KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)x->type.rank, .v = composed } };
     KilnNodeSpec spec = { .op = KILN_OP_transpose,
                           .operands = &x,
                           .n_operands = 1,

@@ -140,7 +140,7 @@ raise_attention(KilnMatch *match)
     if (!rest_of(transpose, perm, match->error)) {
         GUARD(moves_no_more,
               transpose->function == softmax->function && kiln_value_single_use(scores.keys));
-        KilnAttrs_transpose attrs = { .perm = { (uint32_t)k->type.rank, perm } };
+        KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)k->type.rank, .v = perm } };
         k = kiln_match_build(match, KILN_OP_transpose, &attrs, &k, 1);
     }
     KilnValue *operands[] = { scores.q, k, v, scores.mask };

@@ -106,7 +106,7 @@ kiln_perm_transpose(KilnNode *before, KilnValue *x, const KilnPerm *perm, const 
     int64_t list[KILN_MAX_RANK];
     for (int d = 0; d < perm->rank; d++)
         list[d] = perm->at[d];
-    KilnAttrs_transpose attrs = { .perm = { (uint32_t)perm->rank, list } };
+    KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)perm->rank, .v = list } };
     KilnNodeSpec spec = { .op = KILN_OP_transpose,
                           .operands = &x,
                           .n_operands = 1,

@@ -112,7 +112,7 @@ swapped(Chains *chains, KilnValue *x, int a, int b)
     int64_t perm[KILN_MAX_RANK];
     for (int d = 0; x && d < x->type.rank; d++)
         perm[d] = d == a ? b : d == b ? a : d;
-    KilnAttrs_transpose attrs = { .perm = { x ? (uint32_t)x->type.rank : 0, perm } };
+    KilnAttrs_transpose attrs = { .perm = { .n = x ? (uint32_t)x->type.rank : 0, .v = perm } };
     return build(chains, KILN_OP_transpose, &attrs, x, NULL);
 }
 

@@ -280,7 +280,7 @@ rg_transpose(RandomGraph *g)
         perm[d] = perm[other];
         perm[other] = swap;
     }
-    KilnAttrs_transpose attrs = { .perm = { (uint32_t)x->type.rank, perm } };
+    KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)x->type.rank, .v = perm } };
     bool reverse = rg_one_in(g, 4);
     KilnValue *y = rg_unary(g, KILN_OP_transpose, reverse ? NULL : &attrs, x);
     if (y && rg_one_in(g, 2))
@@ -544,7 +544,7 @@ rg_random(RandomGraph *g)
 {
     int64_t dims[] = { rg_extent(g), rg_extent(g) };
     KilnAttrs_random_uniform attrs = {
-        .dtype = g->dtype, .high = 1, .seed = rg_below(g, 3), .shape = { 2, dims }
+        .dtype = g->dtype, .high = 1, .seed = rg_below(g, 3), .shape = { .n = 2, .v = dims }
     };
     if (kiln_dtype_is_float(g->dtype))
         rg_add(g, KILN_OP_random_uniform, &attrs, 1, 0, NULL);

@@ -302,7 +302,7 @@ turned(RandomGraph *g, KilnValue *x)
         perm[d] = d;
     perm[rank - 1] = rank - 2;
     perm[rank - 2] = rank - 1;
-    KilnAttrs_transpose attrs = { .perm = { rank, perm } };
+    KilnAttrs_transpose attrs = { .perm = { .n = rank, .v = perm } };
     return rg_unary(g, KILN_OP_transpose, &attrs, x);
 }
 
@@ -389,7 +389,7 @@ shuffle(RandomGraph *g)
         perm[2] = 2;
     }
     KilnAttrs_reshape keep = { .allowzero = true };
-    KilnAttrs_transpose attrs = { .perm = { rank, perm } };
+    KilnAttrs_transpose attrs = { .perm = { .n = rank, .v = perm } };
     KilnValue *y = rg_binary(g, KILN_OP_reshape, &keep, x, rg_ints(g, dims, rank));
     y = y ? rg_unary(g, KILN_OP_transpose, &attrs, y) : NULL;
     if (y)
@@ -434,8 +434,8 @@ pooled_relu(RandomGraph *g)
         return;
     int64_t window[] = { 2, 2 }, pads[] = { 1, 1, 1, 1 };
     KilnAttrs_max_pool attrs = { .auto_pad = "NOTSET",
-                                 .kernel_shape = { 2, window },
-                                 .pads = { rg_one_in(g, 2) ? 4 : 0, pads } };
+                                 .kernel_shape = { .n = 2, .v = window },
+                                 .pads = { .n = rg_one_in(g, 2) ? 4 : 0, .v = pads } };
     KilnValue *y = rg_unary(g, rg_one_in(g, 5) ? KILN_OP_abs : KILN_OP_relu, NULL, x);
     if (y)
         rg_unary(g, KILN_OP_max_pool, &attrs, y);
@@ -519,12 +519,12 @@ phases(RandomGraph *g)
 {
     KilnValue *x = picture(g);
     int64_t swap[] = { 1, 0, 2, 3 }, own[] = { 1, 0, 0, 1 };
-    KilnAttrs_transpose transpose = { .perm = { 4, swap } };
+    KilnAttrs_transpose transpose = { .perm = { .n = 4, .v = swap } };
     KilnAttrs_space_to_depth down = { .blocksize = 2 };
     KilnAttrs_depth_to_space up = { .blocksize = 2, .mode = rg_one_in(g, 4) ? "CRD" : "DCR" };
     KilnAttrs_conv conv = { .auto_pad = "NOTSET",
                             .group = 1,
-                            .pads = { rg_one_in(g, 2) ? 4 : 0, own } };
+                            .pads = { .n = rg_one_in(g, 2) ? 4 : 0, .v = own } };
     KilnType type = kiln_type_make(g->dtype, 4, (int64_t[]){ 2, x->type.dims[0], 1, 1 });
     KilnValue *y = rg_unary(g, KILN_OP_space_to_depth, &down, x);
     y = y ? rg_unary(g, KILN_OP_transpose, &transpose, y) : NULL;
