@@ -147,6 +147,12 @@ typedef struct {
     uint32_t dim; /* index of its expression */
 } Field;
 
+/* The place of a view as the function states it: what has no expression is one number for all
+ * bindings. */
+typedef struct {
+    int64_t offset, rows, pitch;
+} Place;
+
 struct KilnOpenFields {
     KilnIRFunction *function;
     GHashTable *indices; /* KilnDim* → index + 1; looked up only */
@@ -155,6 +161,7 @@ struct KilnOpenFields {
     int64_t *next;       /* the same at the binding that is moved to */
     GArray *fields;      /* Field */
     GPtrArray *buffers;  /* KilnBuffer* with an open type or place */
+    GArray *places;      /* Place, per buffer of these */
 };
 
 static uint32_t
@@ -183,8 +190,11 @@ add_buffer(KilnOpenFields *fields, KilnBuffer *buffer)
 {
     const KilnViewOpen *open = buffer->view_open;
     bool of_view = buffer->kind == KILN_BUFFER_VIEW && kiln_type_is_open(&buffer->base->type);
-    if (open || of_view || kiln_type_is_open(&buffer->type))
+    Place place = { buffer->view_offset, buffer->view_rows, buffer->view_pitch };
+    if (open || of_view || kiln_type_is_open(&buffer->type)) {
         g_ptr_array_add(fields->buffers, buffer);
+        g_array_append_val(fields->places, place);
+    }
     for (int d = 0; d < buffer->type.rank; d++)
         add_field(fields, &buffer->type.dims[d], buffer->type.open[d]);
     if (!open)
@@ -225,6 +235,7 @@ kiln_open_fields_new(KilnIRFunction *function)
     fields->dims = g_ptr_array_new();
     fields->fields = g_array_new(FALSE, FALSE, sizeof(Field));
     fields->buffers = g_ptr_array_new();
+    fields->places = g_array_new(FALSE, FALSE, sizeof(Place));
     for (guint i = 0; i < function->buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
         if (buffer)
@@ -250,6 +261,7 @@ kiln_open_fields_free(KilnOpenFields *fields)
     g_ptr_array_unref(fields->dims);
     g_array_unref(fields->fields);
     g_ptr_array_unref(fields->buffers);
+    g_array_unref(fields->places);
     g_free(fields->numbers);
     g_free(fields->next);
     g_free(fields);
@@ -305,14 +317,38 @@ is_inside(const KilnBuffer *view)
     return kiln_region_part(&region, &part, &region);
 }
 
+static void
+restore_places(const KilnOpenFields *fields)
+{
+    for (guint i = 0; i < fields->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(fields->buffers, i);
+        const Place *place = &g_array_index(fields->places, Place, i);
+        buffer->view_offset = place->offset;
+        buffer->view_rows = place->rows;
+        buffer->view_pitch = place->pitch;
+    }
+}
+
+/* One row has no pitch. An empty view lies anywhere: it begins where its base does. */
+static void
+settle_view(KilnBuffer *view)
+{
+    if (kiln_type_elements(&view->type) == 0) {
+        view->view_offset = 0;
+        view->view_rows = 1;
+    }
+    if (view->view_rows == 1)
+        view->view_pitch = 0;
+}
+
 static gboolean
 check_buffers(const KilnOpenFields *fields, GError **error)
 {
     for (guint i = 0; i < fields->buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(fields->buffers, i);
         bool is_view = buffer->kind == KILN_BUFFER_VIEW;
-        if (is_view && buffer->view_rows == 1)
-            buffer->view_pitch = 0;
+        if (is_view)
+            settle_view(buffer);
         if (kiln_type_bytes(&buffer->type) >= 0 && (!is_view || is_inside(buffer)))
             continue;
         g_autofree char *type = kiln_type_to_string(&buffer->type);
@@ -338,6 +374,8 @@ kiln_open_move(KilnOpenFields *fields, const KilnDimBinding *binding, uint64_t *
     if (!check_rules(fields->function, binding, error))
         return FALSE;
     memcpy(fields->numbers, fields->next, fields->dims->len * sizeof *fields->numbers);
+    if (changed)
+        restore_places(fields);
     for (guint i = 0; changed && i < fields->fields->len; i++) {
         const Field *field = &g_array_index(fields->fields, Field, i);
         *field->field = fields->numbers[field->dim];

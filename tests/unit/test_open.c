@@ -108,6 +108,40 @@ Test(open, a_name_has_one_number)
     expect_instance(session);
 }
 
+/* One row has no pitch, and an empty part no place: both have one again at the next shape. */
+Test(open, views_of_one_row_and_of_none)
+{
+    g_autoptr(KilnProgram) program =
+        program_of("graph @f(%x: f32[N,64]) {\n  %start = const @start : i64[1]\n"
+                   "  %end = const @end : i64[1]\n  %axes = const @axes : i64[1]\n"
+                   "  %s = slice(%x, %start, %end, %axes) : f32[-min(2,N)+min(3,N),64]\n"
+                   "  %e = exp(%s) : f32[-min(2,N)+min(3,N),64]\n"
+                   "  %h = concat(%e, %x) {axis=0} : f32[-min(2,N)+min(3,N)+N,64]\n"
+                   "  %b = exp(%x) : f32[N,64]\n  %c = concat(%x, %b) {axis=1} : f32[N,128]\n"
+                   "  return %c as y, %h\n}\n"
+                   "constants { @start = [2] : i64[1]  @end = [3] : i64[1]  @axes = [0] : i64[1] }",
+                   NULL);
+    g_autoptr(KilnSession) session = session_with(program, NULL);
+    g_autoptr(KilnSpecialisation) first = NULL;
+    static const int64_t rows[] = { 3, 1, 5, 2, 1, 3 };
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(KilnSession) other = session_with(program, NULL);
+        bind_shaped(session, 0, numbers, DIMS(rows[i], 64));
+        bind_shaped(other, 0, numbers, DIMS(rows[i], 64));
+        run(session);
+        run(other);
+        for (unsigned k = 0; k < 2; k++)
+            cr_expect_eq(memcmp(kiln_session_output(session, k, NULL, NULL),
+                                kiln_session_output(other, k, NULL, NULL),
+                                (size_t)session->made->outputs.info[k].bytes),
+                         0);
+        if (!first)
+            first = kiln_specialisation_ref(session->made);
+        cr_expect_eq(session->made, first, "another instance at %d rows", (int)rows[i]);
+    }
+    expect_instance(session);
+}
+
 /* A name is at least 1: a dim of 0 has a program of its own, and the next shape is open again. */
 Test(open, no_elements)
 {
