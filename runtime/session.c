@@ -117,9 +117,19 @@ free_arena(KilnSession *session)
     session->arena_bytes = 0;
 }
 
+/* Memory that grows with the shapes of runs doubles, so that few of them ask for more: fresh pages
+ * take longer than a small run. Pages that nobody writes take no memory. */
+static size_t
+with_room(const KilnSession *session, size_t need, size_t before)
+{
+    bool grows = session->made->instance && before && !kiln_limits_current().bytes;
+    return grows && need <= SIZE_MAX / 4 ? MAX(need, 2 * before) : need;
+}
+
 static gboolean
 make_arena(KilnSession *session, size_t need, GError **error)
 {
+    size_t bytes = with_room(session, need, session->arena_bytes);
     if (session->user_arena && session->user_arena_bytes < need)
         return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected %zu bytes, found %zu", need,
                           session->user_arena_bytes);
@@ -128,8 +138,8 @@ make_arena(KilnSession *session, size_t need, GError **error)
     if (session->arena && (session->user_arena || session->arena_bytes >= need))
         return TRUE;
     free_arena(session);
-    session->arena = kiln_alloc_for("the arena of a session", 1, need, error);
-    session->arena_bytes = session->arena ? need : 0;
+    session->arena = kiln_alloc_for("the arena of a session", 1, bytes, error);
+    session->arena_bytes = session->arena ? bytes : 0;
     if (!session->arena)
         kiln_prefix_error(error, "arena: ");
     return session->arena != NULL;
@@ -165,9 +175,10 @@ kiln_session_make_output(KilnSession *session, unsigned i, GError **error)
         return TRUE;
     if (output->user || (output->own && output->own_bytes >= size))
         return TRUE;
+    size_t bytes = with_room(session, size, output->own_bytes);
     kiln_free(output->own);
-    output->own = kiln_alloc_for("an output", 1, size, error);
-    output->own_bytes = output->own ? size : 0;
+    output->own = kiln_alloc_for("an output", 1, bytes, error);
+    output->own_bytes = output->own ? bytes : 0;
     if (!output->own)
         kiln_prefix_error(error, "output %s: ", session->made->outputs.info[i].name);
     return output->own != NULL;

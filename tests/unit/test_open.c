@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs with open dims: compiled once, and run at one shape after another. */
+#include "runtime/bind.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
 #include "tests/unit/runtime_case.h"
