@@ -3,6 +3,7 @@
 #include "graph/dim.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 typedef struct {
     KilnDimTable *table;
@@ -244,6 +245,35 @@ check_pair(KilnDimTable *t, const Pair *a, const Pair *b)
     }
 }
 
+/* N becomes 3, all others what they are in another table. */
+static const KilnDim *
+replace_n(void *table, const KilnDim *name)
+{
+    KilnDimFacts facts;
+    const char *text = kiln_dim_as_name(name);
+    if (strcmp(text, "N") == 0)
+        return kiln_dim_number(table, 3);
+    cr_assert(kiln_dim_facts(name, &facts) && kiln_dim_state(table, text, &facts, NULL));
+    return kiln_dim_name(table, text);
+}
+
+static void
+check_replaced(const Pair *pair, int64_t values[BINDINGS][NAMES])
+{
+    KilnDimTable *table = kiln_dim_table_new();
+    const KilnDim *dim = kiln_dim_replace(table, pair->dim, replace_n, table);
+    for (int i = 0; i < BINDINGS && dim; i++) {
+        int64_t numbers[NAMES], expected, found;
+        memcpy(numbers, values[i], sizeof numbers);
+        numbers[0] = 3;
+        cr_assert(kiln_dim_evaluate(pair->dim, look_up, numbers, &expected, NULL));
+        cr_assert(kiln_dim_evaluate(dim, look_up, numbers, &found, NULL));
+        cr_assert_eq(found, expected);
+        cr_assert_eq(kiln_dim_table_of(dim), table);
+    }
+    kiln_dim_table_unref(table);
+}
+
 static void
 random_expressions(uint64_t seed)
 {
@@ -275,6 +305,7 @@ random_expressions(uint64_t seed)
         }
         for (size_t other = 0; other < at; other++)
             check_pair(f.table, &pairs[at], &pairs[other]);
+        check_replaced(&pairs[at], values);
     }
     kiln_dim_table_unref(f.table);
 }

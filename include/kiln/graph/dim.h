@@ -79,6 +79,12 @@ const KilnDim *kiln_dim_broadcast(KilnDimTable *table, const KilnDim *a, const K
 const KilnDim *kiln_dim_select(KilnDimTable *table, const KilnDim *a, const KilnDim *b,
                                const KilnDim *x, const KilnDim *y);
 
+/** What comes into the place of @name; NULL makes the whole expression unknown. */
+typedef const KilnDim *(*KilnDimReplace)(void *data, const KilnDim *name);
+/** @dim, which may be of another table, as an expression of @table with each name replaced. */
+const KilnDim *kiln_dim_replace(KilnDimTable *table, const KilnDim *dim, KilnDimReplace replace,
+                                void *data);
+
 /* --- facts --- */
 
 /** States facts of @name, which replace what was stated before. Expressions that exist keep the
