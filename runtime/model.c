@@ -138,6 +138,22 @@ take_module(KilnModel *model)
     take_metadata(model, kiln_module_entry(model->module)->name);
 }
 
+KilnModel *
+kiln_model_beside(const KilnModel *model, KilnModule *module, GError **error)
+{
+    KilnModel *beside = kiln_model_new(model->name, error);
+    if (!beside) {
+        kiln_module_free(module);
+        return NULL;
+    }
+    kiln_constant_cache_unref(beside->cache);
+    beside->cache = kiln_constant_cache_ref(model->cache);
+    beside->map = model->map ? g_bytes_ref(model->map) : NULL;
+    beside->module = module;
+    take_module(beside);
+    return beside;
+}
+
 /* @path NULL: the text stands in no file. A .kiln text is at the IR level if it has a `func` block.
  */
 static gboolean

@@ -42,6 +42,8 @@ KilnModel *kiln_model_new(const char *name, GError **error);
 /** kiln_model_load_bytes_with() for bytes that lie in no folder. @name is only for messages. */
 KilnModel *kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *options,
                                  GError **error);
+/** Another model of the same file, whose graph is @module, which it takes over. */
+KilnModel *kiln_model_beside(const KilnModel *model, KilnModule *module, GError **error);
 /** Makes @model an IR level model of @ir, which it takes over. */
 void kiln_model_take_ir(KilnModel *model, KilnIRModule *ir);
 

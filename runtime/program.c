@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs: a model under a pipeline, as one or several specialisations. */
 #include "passes/context/options.h"
+#include "runtime/dims.h"
 #include "runtime/options.h"
 #include "runtime/program.h"
 #include "runtime/scope.h"
@@ -112,9 +113,9 @@ find(const KilnInfoList *list, const char *name)
     return -1;
 }
 
-/* The input of that name, @what of which the caller states; -1 and an error where there is none. */
-static int
-find_input(const KilnProgram *program, const char *what, const char *name, GError **error)
+int
+kiln_program_input_named(const KilnProgram *program, const char *what, const char *name,
+                         GError **error)
 {
     int i = name ? find(&program->model->inputs, name) : -1;
     if (!name)
@@ -130,7 +131,7 @@ read_constants(KilnProgram *program, const KilnCompileOptions *options, GError *
 {
     for (unsigned c = 0; c < options->n_constants; c++) {
         const KilnConstantInput *constant = &options->constants[c];
-        int i = find_input(program, "constant", constant->input, error);
+        int i = kiln_program_input_named(program, "constant", constant->input, error);
         if (i < 0)
             return FALSE;
         bool compile = constant->when == KILN_CONSTANT_COMPILE;
@@ -154,7 +155,7 @@ static gboolean
 check_value(const KilnProgram *program, unsigned i, const KilnBinding *binding, GError **error)
 {
     const KilnTensorInfo *info = &program->model->inputs.info[i];
-    if (binding->rank == KILN_RANK_UNKNOWN)
+    if (kiln_binding_is_open(binding))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "constant %s: its shape is open, and no shape is given", info->name);
     KilnType type = kiln_type_make(info->dtype, binding->rank, binding->dims);
@@ -176,23 +177,8 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
     unsigned n = program->model->inputs.n;
     g_autofree KilnBinding *bindings = g_new0(KilnBinding, n + 1);
     *out_open = false;
-    for (unsigned i = 0; i < n; i++)
-        bindings[i].rank = KILN_RANK_UNKNOWN;
-    for (unsigned s = 0; s < options->n_shapes; s++) {
-        const KilnShape *shape = &options->shapes[s];
-        int i = find_input(program, "shape", shape->input, error);
-        if (i < 0)
-            return NULL;
-        if (shape->rank < 0 || shape->rank > KILN_MAX_RANK)
-            return kiln_throw_null(error, KILN_ERROR_USAGE,
-                                   "shape of %s: expected rank 0 to %d, found %d", shape->input,
-                                   KILN_MAX_RANK, shape->rank);
-        if (bindings[i].rank != KILN_RANK_UNKNOWN)
-            return kiln_throw_null(error, KILN_ERROR_USAGE, "shape of %s: stated twice",
-                                   shape->input);
-        bindings[i].rank = shape->rank;
-        memcpy(bindings[i].dims, shape->dims, sizeof bindings[i].dims);
-    }
+    if (!kiln_program_read_shapes(program, options->shapes, options->n_shapes, bindings, error))
+        return NULL;
     for (unsigned i = 0; i < n; i++) {
         const KilnType *type = &program->model->inputs.types[i];
         if (bindings[i].rank == KILN_RANK_UNKNOWN && kiln_type_is_static(type)) {
@@ -207,7 +193,7 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
                 program->value_inputs[i] ? g_bytes_get_data(program->values[i], NULL) : NULL;
         }
         bool value_is_open = program->value_inputs[i] && !program->values[i];
-        *out_open |= bindings[i].rank == KILN_RANK_UNKNOWN || value_is_open;
+        *out_open |= kiln_binding_is_open(&bindings[i]) || value_is_open;
         if (program->model->ir_text && !kiln_binding_fits(&bindings[i], type))
             return kiln_throw_null(
                 error, KILN_ERROR_SHAPE,
@@ -268,12 +254,28 @@ drop_file(const KilnModel *model)
         kiln_map_drop(data, size);
 }
 
+/* @model with what the caller says of its dims. */
+static KilnModel *
+model_with_ranges(KilnModel *model, const KilnCompileOptions *options, GError **error)
+{
+    unsigned n = options->n_ranges;
+    g_autofree KilnDimStatement *statements = g_new0(KilnDimStatement, (gsize)n + 1);
+    for (unsigned i = 0; i < n; i++)
+        statements[i] = (KilnDimStatement){ .what = "dim range",
+                                            .name = options->ranges[i].name,
+                                            .facts = options->ranges[i] };
+    return kiln_model_with_dims(model, statements, n, error);
+}
+
 KilnProgram *
-kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError **error)
+kiln_program_compile(KilnModel *loaded, const KilnCompileOptions *given, GError **error)
 {
     const KilnCompileOptions defaults = KILN_COMPILE_OPTIONS_INIT;
     KilnCompileOptions options;
     if (!copy_options(given ? given : &defaults, &options, error))
+        return NULL;
+    g_autoptr(KilnModel) model = model_with_ranges(loaded, &options, error);
+    if (!model)
         return NULL;
     g_autoptr(KilnProgram) program = kiln_program_new(model);
     if (!read_options(program, &options, error))
@@ -281,7 +283,7 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     g_autoptr(KilnBudget) budget = kiln_budget_new(&program->limits);
     G_GNUC_UNUSED g_auto(KilnRunScope) scope =
         kiln_run_scope_enter_within(program->parallel_for, program->pool, budget);
-    for (const char *const *note = kiln_model_notes(model); program->log && *note; note++)
+    for (const char *const *note = kiln_model_notes(loaded); program->log && *note; note++)
         program->log(*note, program->data);
     kiln_info_list_copy(&program->inputs, &model->inputs);
     program->value_inputs =
@@ -390,20 +392,22 @@ kiln_program_fold_runs(const KilnProgram *program)
 }
 
 gboolean
-kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out, GError **error)
+kiln_memory_report_copy(const KilnMemoryReport *report, KilnMemoryReport *out, GError **error)
 {
     static const KilnStructKind kind = KILN_STRUCT_KIND(KilnMemoryReport, KILN_MEMORY_REPORT_INIT);
+    return kiln_report_copy(&kind, report, out, error);
+}
+
+gboolean
+kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out, GError **error)
+{
     KilnProgram *self = (KilnProgram *)program;
     KilnMemoryReport report = { sizeof report, -1, -1, -1, -1, -1, FALSE, 0 };
     pthread_mutex_lock(&self->lock);
     guint n = program->specialisations->len;
-    if (n) {
-        const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, n - 1);
-        const KilnMemoryPlan *plan = made->plan;
-        report = (KilnMemoryReport){ sizeof report,        plan->sum,    plan->lb_node,
-                                     plan->lb_live,        plan->arena,  made->weight_bytes,
-                                     plan->proven_optimal, plan->plan_ms };
-    }
+    if (n)
+        kiln_specialisation_report(program, g_ptr_array_index(program->specialisations, n - 1),
+                                   &report);
     pthread_mutex_unlock(&self->lock);
-    return kiln_report_copy(&kind, &report, out, error);
+    return kiln_memory_report_copy(&report, out, error);
 }

@@ -58,6 +58,21 @@ struct KilnProgram {
 /** An empty program of @model, to be filled. */
 KilnProgram *kiln_program_new(KilnModel *model);
 
+/** The input of that name, @what of which the caller states; -1 and KILN_ERROR_USAGE where there is
+ * none. */
+int kiln_program_input_named(const KilnProgram *program, const char *what, const char *name,
+                             GError **error);
+/** Writes what @shapes say into @bindings, one per input; the others get no rank. */
+gboolean kiln_program_read_shapes(const KilnProgram *program, const KilnShape *shapes,
+                                  unsigned n_shapes, KilnBinding *bindings, GError **error);
+
+/** The memory of @made. */
+void kiln_specialisation_report(const KilnProgram *program, const KilnSpecialisation *made,
+                                KilnMemoryReport *out);
+/** Copies @report into the caller's struct. */
+gboolean kiln_memory_report_copy(const KilnMemoryReport *report, KilnMemoryReport *out,
+                                 GError **error);
+
 enum {
     KILN_MAX_SPECIALISATIONS = 32 /* per program; the least recently used one goes */
 };

@@ -9,6 +9,7 @@
 #include "runtime/bind.h"
 #include "runtime/open/carry.h"
 #include "runtime/compile.h"
+#include "runtime/dims.h"
 #include "runtime/fold_calls.h"
 #include "runtime/open/instance.h"
 #include "runtime/program.h"
@@ -16,6 +17,7 @@
 
 #include "graph/base/alloc.h"
 #include "runtime/open/template.h"
+#include "graph/module/folding.h"
 
 #include <string.h>
 
@@ -157,13 +159,17 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 
 /* --- open programs --- */
 
-/* Constants that inputs decide are folded for numbers. */
+/* Constants that inputs decide, as the caller or the model says, are folded for numbers. */
 static bool
 may_be_open(const KilnProgram *program)
 {
-    bool may = program->open && !program->model->ir_text && !program->model->module->folding;
-    for (unsigned i = 0; may && i < program->model->inputs.n; i++)
-        may = !program->values[i] && program->constness[i] == KILN_CONSTNESS_VARYING;
+    const KilnModel *model = program->model;
+    bool may = program->open && !model->ir_text && !model->module->folding;
+    for (unsigned i = 0; may && i < model->inputs.n; i++) {
+        const KilnArgument *argument = g_ptr_array_index(kiln_module_inputs(model->module), i);
+        may = !program->values[i] && program->constness[i] == KILN_CONSTNESS_VARYING &&
+              argument->constness == KILN_CONSTNESS_VARYING;
+    }
     return may;
 }
 
@@ -180,7 +186,8 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
         open[i] = bindings[i];
         if (fixed)
             continue;
-        open[i].rank = KILN_RANK_UNKNOWN;
+        open[i].rank = program->inputs.types[i].rank;
+        memcpy(open[i].dims, program->inputs.types[i].dims, sizeof open[i].dims);
         *out_any = true;
     }
     return open;
@@ -332,10 +339,25 @@ find(KilnProgram *program, const KilnBinding *bindings)
     return NULL;
 }
 
+/* What the caller or the model stated of dims is no matter of the shapes that a program can take.
+ */
+static gboolean
+check_stated(const KilnProgram *program, const KilnBinding *bindings, GError **error)
+{
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        if (!kiln_dims_check(&program->inputs.types[i], program->inputs.info[i].name, &bindings[i],
+                             error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 KilnSpecialisation *
 kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carries,
                         GError **error)
 {
+    if (!check_stated(program, bindings, error))
+        return NULL;
     g_autoptr(KilnBudget) budget = kiln_budget_new(&program->limits);
     KilnBudget *before = kiln_budget_enter(budget);
     /* Compiling under the lock makes each combination once, however many sessions meet it first

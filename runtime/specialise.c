@@ -198,6 +198,25 @@ kiln_binding_fits(const KilnBinding *binding, const KilnType *type)
     return fits;
 }
 
+bool
+kiln_binding_is_open(const KilnBinding *binding)
+{
+    bool open = binding->rank < 0;
+    for (int i = 0; i < binding->rank; i++)
+        open |= binding->dims[i] < 0;
+    return open;
+}
+
+/* The same for the dims that @binding has. */
+static bool
+fits_partly(const KilnBinding *binding, const KilnType *type)
+{
+    bool fits = type->rank < 0 || type->rank == binding->rank;
+    for (int i = 0; fits && i < type->rank; i++)
+        fits = type->dims[i] < 0 || binding->dims[i] < 0 || type->dims[i] == binding->dims[i];
+    return fits;
+}
+
 /* A name stands for one number wherever it occurs. */
 static gboolean
 bind_name(GHashTable *numbers, const char *name, int64_t number, GError **error)
@@ -221,20 +240,22 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
         argument->constness = binding->constness;
     if (binding->rank < 0)
         return TRUE;
-    if (!kiln_binding_fits(binding, type))
+    if (!(kiln_binding_is_open(binding) ? fits_partly : kiln_binding_fits)(binding, type))
         return kiln_binding_throw(binding, argument->value.name, type, error);
     for (int i = 0; i < type->rank; i++) {
-        const char *name = kiln_type_dim_name(type, i);
+        const char *name = binding->dims[i] < 0 ? NULL : kiln_type_dim_name(type, i);
         if (name && !bind_name(numbers, name, binding->dims[i], error)) {
             kiln_prefix_error(error, "input %s: ", argument->value.name);
             return FALSE;
         }
     }
-    type->rank = binding->rank;
     for (int i = 0; i < binding->rank; i++) {
+        if (type->rank >= 0 && binding->dims[i] < 0)
+            continue;
         type->dims[i] = binding->dims[i];
         type->open[i] = NULL;
     }
+    type->rank = binding->rank;
     return TRUE;
 }
 

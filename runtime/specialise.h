@@ -9,15 +9,17 @@
 
 /** An input that a run is specialised for: its shape, and its bytes if shapes depend on them. */
 typedef struct {
-    int rank; /* KILN_RANK_UNKNOWN: as the model says */
-    int64_t dims[KILN_MAX_RANK];
-    const void *data;        /* NULL: shapes do not depend on them */
-    KilnConstness constness; /* VARYING: as the model says */
+    int rank;                    /* KILN_RANK_UNKNOWN: as the model says */
+    int64_t dims[KILN_MAX_RANK]; /* KILN_DIM_UNKNOWN: the same */
+    const void *data;            /* NULL: shapes do not depend on them */
+    KilnConstness constness;     /* VARYING: as the model says */
 } KilnBinding;
 
 /** One flag per input of @module: true if shape operands are computed from its value. The caller
  * frees the flags. */
 bool *kiln_value_inputs(const KilnModule *module);
+/** True where @binding leaves its rank or a dim as the model says. */
+bool kiln_binding_is_open(const KilnBinding *binding);
 /** True if a tensor of @binding's shape is of @type, whose dims may be open. */
 bool kiln_binding_fits(const KilnBinding *binding, const KilnType *type);
 /** Says that @binding does not fit @type, the type of @input. Always FALSE. */

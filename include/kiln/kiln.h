@@ -56,6 +56,7 @@
 #include "runtime/kiln-constants.h"
 #include "runtime/kiln-limits.h"
 #include "runtime/kiln-object.h"
+#include "runtime/kiln-shapes.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -182,13 +183,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPipeline, kiln_pipeline_unref)
 
 /* --- programs --- */
 
-/** The concrete shape of an input whose model leaves dims open. */
-typedef struct {
-    const char *input;
-    int rank;
-    int64_t dims[8];
-} KilnShape;
-
 /** FALSE cancels. @fraction grows from 0 to 1; @what names the step. */
 typedef gboolean (*KilnProgressFn)(double fraction, const char *what, void *data);
 /** A line of log, without a newline: what the passes rewrote. Silent where no function is set. */
@@ -227,20 +221,29 @@ typedef struct {
                                  the same bits */
     KilnParallelFor parallel_for; /* NULL: the process's one pool. Must outlive the program */
     void *pool;                   /* its first argument */
-    int64_t total_limit; /* bytes of folding, weights, arena and outputs together; 0: none */
-    int64_t node_limit;  /* nodes of the module after each pass; 0: none */
-    int64_t time_limit;  /* milliseconds of compiling, or of a run by estimate; 0: none */
+    int64_t total_limit;        /* bytes of folding, weights, arena and outputs together; 0: none */
+    int64_t node_limit;         /* nodes of the module after each pass; 0: none */
+    int64_t time_limit;         /* milliseconds of compiling, or of a run by estimate; 0: none */
+    const KilnDimRange *ranges; /* of open dims */
+    unsigned n_ranges;
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT KILN_STRUCT_INIT(KilnCompileOptions)
 /** Sets total_limit, node_limit and time_limit for the model of a stranger. */
 KILN_API void kiln_compile_options_untrusted(KilnCompileOptions *options);
 
 /** Optimizes, lowers, plans and binds @model. @options NULL: defaults. If shapes, or values that
- * shapes depend on, come with the inputs, the first run with them does this work. The program keeps
- * a specialisation for each of the last 32 combinations. Errors: UNSUPPORTED, SHAPE, TYPE, PASS,
+ * shapes depend on, come with the inputs, the first run does this work, or kiln_program_prepare().
+ * It makes an open program, which serves all shapes. Where it cannot, the program keeps a
+ * specialisation for each of the last 32 combinations. Errors: UNSUPPORTED, SHAPE, TYPE, PASS,
  * PIPELINE, LIMIT, MEMORY, CANCELLED, USAGE. */
 KILN_API KilnProgram *kiln_program_compile(KilnModel *model, const KilnCompileOptions *options,
                                            GError **error);
+/** Does ahead what the first run with these shapes would do: compiles the open program, and packs
+ * its weights. @shapes may leave out inputs and dims: hints stand for them. Any number of threads
+ * may call it. Errors: those of kiln_program_compile(); USAGE where shapes depend on the values of
+ * an input. */
+KILN_API gboolean kiln_program_prepare(KilnProgram *program, const KilnShape *shapes,
+                                       unsigned n_shapes, GError **error);
 /** Says that inputs which come with the first run have changed where they are bound. The next run
  * of each session looks at them again. Binding such an input does the same for its session. Not
  * while a session of the program runs. */
@@ -305,6 +308,12 @@ typedef struct {
 #define KILN_MEMORY_REPORT_INIT KILN_STRUCT_INIT(KilnMemoryReport)
 KILN_API gboolean kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out,
                                       GError **error);
+/** The same for a run with @shapes. It compiles what is missing, as kiln_program_prepare() does.
+ * Upper bounds stand for dims that @shapes leave out: with bounds for all dims and no shapes, the
+ * report is that of the biggest run. Errors: those of kiln_program_prepare(); USAGE where a dim has
+ * neither a number nor an upper bound. */
+KILN_API gboolean kiln_program_memory_for(KilnProgram *program, const KilnShape *shapes,
+                                          unsigned n_shapes, KilnMemoryReport *out, GError **error);
 
 /* --- sessions --- */
 

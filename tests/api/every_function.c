@@ -457,6 +457,10 @@ check_shapes(void)
     KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
     CHECK(kiln_program_memory(program, &memory, &error));
     CHECK(memory.arena == -1);
+    const KilnShape rows = { "x", 2, { 4, -1 } };
+    CHECK(kiln_program_prepare(program, &rows, 1, &error));
+    CHECK(kiln_program_memory_for(program, &rows, 1, &memory, &error) && memory.arena >= 0);
+    FAILS(kiln_program_memory_for(program, NULL, 0, &memory, &error), USAGE, "an upper bound");
     FAILS(kiln_program_save(program, "/dev/null", &error), USAGE, "shape");
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
     FAILS(kiln_session_bind_input(session, 0, x, sizeof x, &error), SHAPE, "its shape is open");
@@ -474,6 +478,28 @@ check_shapes(void)
     KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     const float *z = kiln_session_output(session, 0, &info, &error);
     CHECK(z && info.dims[0] == 2 && z[0] == 7 && z[5] == 7);
+}
+
+/* Facts of one program alone: the model stays as it is. */
+static void
+check_ranges(void)
+{
+    GError *error = NULL;
+    const float x[3 * 3] = { 0 };
+    const KilnDimRange range = { "N", 1, 2, 0, 2 };
+    const int64_t three[] = { 3, 3 };
+    g_autoptr(KilnModel) model = model_of(open_text, &error);
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    options.ranges = &range;
+    options.n_ranges = 1;
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, &error);
+    CHECK(program && kiln_program_prepare(program, NULL, 0, &error));
+    CHECK(kiln_program_memory_for(program, NULL, 0, &memory, &error) && memory.arena >= 0);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    CHECK(kiln_session_bind_input_shaped(session, 0, x, 2, three, &error));
+    CHECK(kiln_session_bind_input_shaped(session, 1, x, 2, three, &error));
+    FAILS(kiln_session_run(session, &error), SHAPE, "dim N: expected 1..2, found 3");
 }
 
 static void
@@ -535,6 +561,7 @@ main(int argc, char **argv)
     check_concurrent(program, expected);
     check_files(program, expected);
     check_shapes();
+    check_ranges();
     check_constants();
     return 0;
 }
