@@ -298,7 +298,7 @@ run_program(KilnOptions *options, KilnModel *model, KilnPipeline *pipeline, cons
     session.seed = model->module->seed;
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
-    if (!kiln_options_compile(options, pipeline, &compile, &shapes, error))
+    if (!kiln_options_compile(options, model, pipeline, &compile, &shapes, error))
         return FALSE;
     g_auto(KilnExecution) execution = { 0 };
     gboolean good = kiln_execution_open(&execution, model, &compile, &session, error);

@@ -74,7 +74,7 @@ compile_work(KilnOptions *options, char **operands, void *data, GError **error)
     const char *const outputs[] = { compile->out, NULL };
     const KilnFiles files = { .model = model, .path = operands[0], .outputs = outputs };
     if (!model || !kiln_check_overwrite(options, &files, error) ||
-        !kiln_options_compile(options, pipeline, &given, &shapes, error))
+        !kiln_options_compile(options, model, pipeline, &given, &shapes, error))
         return KILN_EXIT_FAILED;
     kiln_trace_step(options->progress.trace, "compile", operands[0]);
     g_autoptr(KilnProgram) program = kiln_program_compile(model, &given, error);

@@ -308,7 +308,7 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     if (!model || !check_overwrite(run, options, model, operands[0], error) ||
         !kiln_inputs_check_names(&run->inputs, model, error) ||
         !(constants = load_constants(&run->inputs, model, error)) ||
-        !kiln_options_compile(options, pipeline, &compile, &shapes, error))
+        !kiln_options_compile(options, model, pipeline, &compile, &shapes, error))
         return KILN_EXIT_FAILED;
     compile.constants = (const KilnConstantInput *)constants->data;
     compile.n_constants = constants->len;

@@ -126,7 +126,7 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, KilnExecu
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
     if (!read_tolerance(verify, dir, &rtol, &atol, error) ||
-        !kiln_options_compile(verify->options, verify->pipeline, &compile, &shapes, error))
+        !kiln_options_compile(verify->options, model, verify->pipeline, &compile, &shapes, error))
         return FALSE;
     compile.progress = NULL;
     KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;

@@ -38,9 +38,10 @@ typedef struct {
     char **pipelines, **backends; /* as given; the last one counts, unless there are two sides */
     const char *pipeline, *backend;
     char *passes, *mode, *prefer, *trace, *cache_dir;
-    char **constness; /* compile:NAME, run:NAME */
-    char **shapes;    /* NAME=1x3x224x224 */
-    char **plugins;   /* files of --load-pass-plugin */
+    char **constness;   /* compile:NAME, run:NAME */
+    char **shapes;      /* NAME=1x3x224x224 */
+    char **shape_hints; /* DIM=64 */
+    char **plugins;     /* files of --load-pass-plugin */
     int threads;
     gboolean no_offload, json, quiet, no_verify;
     /* limits */
@@ -87,11 +88,16 @@ int kiln_command(const KilnUsage *usage, int argc, char **argv, void *data);
 
 /** The pipeline that the options name: --passes, else --pipeline, else `default`. */
 KilnPipeline *kiln_options_pipeline(const KilnOptions *options, GError **error);
-/** Makes compile options from the command line. They point to @shapes, which the caller frees with
- * kiln_shapes_free(). */
-gboolean kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOptions *out,
-                              KilnShape **shapes, GError **error);
+/** Makes compile options for @model from the command line. They point to @shapes, which the caller
+ * frees with kiln_shapes_free(). */
+gboolean kiln_options_compile(KilnOptions *options, const KilnModel *model, KilnPipeline *pipeline,
+                              KilnCompileOptions *out, KilnShape **shapes, GError **error);
+/** The shapes that --shape gives to inputs of @model, with -1 for open dims. */
+KilnShape *kiln_options_shapes(const KilnOptions *options, const KilnModel *model, unsigned *out_n,
+                               GError **error);
 void kiln_shapes_free(KilnShape *shapes, unsigned n);
+/** @model with the names, ranges and hints that --shape and --shape-hint give to open dims. */
+KilnModel *kiln_options_dims(const KilnOptions *options, KilnModel *model, GError **error);
 /** Makes the pass options of `kiln opt` from the command line, for the passes of @pipeline. */
 gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
                              KilnPassOptions *out, GError **error);

@@ -19,7 +19,6 @@
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,7 +64,10 @@ add_common(GOptionContext *context, KilnOptions *options)
         { "const", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->constness,
           "Take an input as constant: compile:NAME or run:NAME", "WHEN:NAME" },
         { "shape", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->shapes,
-          "Set the shape of an input: x=1x3x224x224", "NAME=DIMS" },
+          "Set the shape of an input: x=1x3x224x224; a dim may be a range: x=1..64x3",
+          "NAME=DIMS" },
+        { "shape-hint", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->shape_hints,
+          "Expect numbers near N for an open dim", "DIM=N" },
         { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer,
           "Optimize for speed or for little memory (default: speed)", "speed|memory" },
         { "load-pass-plugin", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->plugins,
@@ -257,10 +259,9 @@ options_clear(KilnOptions *options)
     char *texts[] = { options->passes,        options->mode,         options->prefer,
                       options->trace,         options->dump_dir,     options->cache_dir,
                       options->pipeline_help, options->memory_limit, options->time_limit };
-    char **lists[] = {
-        options->pipelines, options->backends, options->constness,   options->shapes,
-        options->skip,      options->only,     options->print_after, options->plugins
-    };
+    char **lists[] = { options->pipelines, options->backends,    options->constness,
+                       options->shapes,    options->shape_hints, options->skip,
+                       options->only,      options->print_after, options->plugins };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++)
@@ -348,57 +349,9 @@ kiln_options_pipeline(const KilnOptions *options, GError **error)
     return pipeline;
 }
 
-/* NAME=1x3x224x224; NAME= is a scalar. */
-static gboolean
-parse_shape(const char *text, KilnShape *out, GError **error)
-{
-    const char *equals = strrchr(text, '=');
-    if (!equals || equals == text)
-        return kiln_throw(error, KILN_ERROR_USAGE, "--shape: expected NAME=1x3x224x224, found %s",
-                          text);
-    out->rank = 0;
-    const char *at = equals + 1;
-    while (*at) {
-        char *end;
-        errno = 0;
-        int64_t dim = g_ascii_strtoll(at, &end, 10);
-        if (end == at || errno || dim < 0 || out->rank == KILN_MAX_RANK || (*end && *end != 'x') ||
-            (*end == 'x' && !end[1]))
-            return kiln_throw(error, KILN_ERROR_USAGE,
-                              "--shape: expected NAME=1x3x224x224, found %s", text);
-        out->dims[out->rank++] = dim;
-        at = *end ? end + 1 : end;
-    }
-    out->input = g_strndup(text, (size_t)(equals - text));
-    return TRUE;
-}
-
-void
-kiln_shapes_free(KilnShape *shapes, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        g_free((char *)shapes[i].input);
-    g_free(shapes);
-}
-
-static KilnShape *
-parse_shapes(const KilnOptions *options, unsigned *out_n, GError **error)
-{
-    unsigned n = options->shapes ? g_strv_length(options->shapes) : 0;
-    KilnShape *shapes = g_new0(KilnShape, n + 1);
-    for (unsigned i = 0; i < n; i++) {
-        if (!parse_shape(options->shapes[i], &shapes[i], error)) {
-            kiln_shapes_free(shapes, n);
-            return NULL;
-        }
-    }
-    *out_n = n;
-    return shapes;
-}
-
 gboolean
-kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOptions *out,
-                     KilnShape **shapes, GError **error)
+kiln_options_compile(KilnOptions *options, const KilnModel *model, KilnPipeline *pipeline,
+                     KilnCompileOptions *out, KilnShape **shapes, GError **error)
 {
     *out = (KilnCompileOptions)KILN_COMPILE_OPTIONS_INIT;
     out->pipeline = pipeline;
@@ -411,7 +364,7 @@ kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOp
     out->no_offload = options->no_offload;
     out->progress = kiln_show_progress;
     out->data = options;
-    *shapes = parse_shapes(options, &out->n_shapes, error);
+    *shapes = kiln_options_shapes(options, model, &out->n_shapes, error);
     out->shapes = *shapes;
     return *shapes != NULL;
 }
@@ -485,7 +438,7 @@ check_bound(const KilnModel *model, const KilnBinding *bindings, GError **error)
 {
     for (unsigned i = 0; i < model->inputs.n; i++) {
         const char *name = model->inputs.info[i].name;
-        if (bindings[i].rank == KILN_RANK_UNKNOWN && !kiln_type_is_static(&model->inputs.types[i]))
+        if (kiln_binding_is_open(&bindings[i]) && !kiln_type_is_static(&model->inputs.types[i]))
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "input %s: its shape is open: give --shape %s=…", name, name);
     }
@@ -496,27 +449,21 @@ KilnBinding *
 kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all, GError **error)
 {
     unsigned n_shapes;
-    KilnShape *shapes = parse_shapes(options, &n_shapes, error);
+    KilnShape *shapes = kiln_options_shapes(options, model, &n_shapes, error);
     if (!shapes)
         return NULL;
     KilnBinding *bindings = g_new0(KilnBinding, model->inputs.n + 1);
-    for (unsigned i = 0; i < model->inputs.n; i++)
+    for (unsigned i = 0; i < model->inputs.n; i++) {
         bindings[i].rank = KILN_RANK_UNKNOWN;
-    for (unsigned s = 0; s < n_shapes; s++) {
-        unsigned i = 0;
-        while (i < model->inputs.n && strcmp(model->inputs.info[i].name, shapes[s].input) != 0)
-            i++;
-        if (i == model->inputs.n) {
-            kiln_throw(error, KILN_ERROR_USAGE, "--shape: the model has no input %s",
-                       shapes[s].input);
-            g_clear_pointer(&bindings, g_free);
-            break;
+        for (unsigned s = 0; s < n_shapes; s++) {
+            if (strcmp(model->inputs.info[i].name, shapes[s].input) != 0)
+                continue;
+            bindings[i].rank = shapes[s].rank;
+            memcpy(bindings[i].dims, shapes[s].dims, sizeof bindings[i].dims);
         }
-        bindings[i].rank = shapes[s].rank;
-        memcpy(bindings[i].dims, shapes[s].dims, sizeof bindings[i].dims);
     }
     kiln_shapes_free(shapes, n_shapes);
-    if (bindings && all && !check_bound(model, bindings, error))
+    if (all && !check_bound(model, bindings, error))
         g_clear_pointer(&bindings, g_free);
     return bindings;
 }
@@ -538,6 +485,7 @@ check_settled(const KilnOptions *options, const char *path, GError **error)
         { "mode", options->mode },
         { "const", options->constness },
         { "shape", options->shapes },
+        { "shape-hint", options->shape_hints },
         { "prefer", options->prefer },
         { "no-verify", options->no_verify },
         { "skip", options->skip },
@@ -623,6 +571,10 @@ kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_prog
     kiln_trace_step(options->progress.trace, NULL, NULL);
     if (model && !options->quiet)
         print_notes(model);
+    if (model && !(out_program && *out_program)) {
+        g_autoptr(KilnModel) loaded = g_steal_pointer(&model);
+        model = kiln_options_dims(options, loaded, error);
+    }
     const char *const outputs[] = { NULL };
     const KilnFiles files = { .model = model, .path = path, .outputs = outputs };
     if (model && !kiln_check_overwrite(options, &files, error))
