@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs: a model under a pipeline, as one or several specialisations. */
 #include "passes/context/options.h"
-#include "runtime/dims.h"
+#include "runtime/shapes/dims.h"
 #include "runtime/options.h"
 #include "runtime/program.h"
 #include "runtime/scope.h"

@@ -9,7 +9,7 @@
 #include "runtime/bind.h"
 #include "runtime/open/carry.h"
 #include "runtime/compile.h"
-#include "runtime/dims.h"
+#include "runtime/shapes/dims.h"
 #include "runtime/fold_calls.h"
 #include "runtime/open/instance.h"
 #include "runtime/program.h"
@@ -225,6 +225,7 @@ make_template(KilnProgram *program, const KilnBinding *bindings, GError **error)
             values[i] = g_bytes_new(bindings[i].data, (gsize)kiln_type_bytes(&type));
     }
     KilnTemplate *template = kiln_template_new(ir, values, n);
+    kiln_template_plan(template, program->target, program->threads);
     for (unsigned i = 0; i < n; i++)
         g_clear_pointer(&values[i], g_bytes_unref);
     return template;

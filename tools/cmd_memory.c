@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln memory: the memory plan, its bounds, and a picture of it. */
+#include "graph/binding.h"
+#include "graph/size.h"
+#include "ir/open.h"
 #include "ir/plan.h"
+#include "ir/plan/plan_open.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "runtime/bind.h"
@@ -115,6 +119,13 @@ limit_json(int64_t limit, const KilnMemoryExcess *excess, const KilnMemoryPlan *
 
 static const int64_t NO_LIMIT = INT64_MIN;
 
+/* The plan of an open function. */
+typedef struct {
+    KilnOpenPlan *at;
+    KilnIRFunction *expressions; /* a copy with the same ids of buffers */
+    bool most;                   /* the plan holds for all numbers within the bounds */
+} Open;
+
 /* What `kiln memory` prints. */
 typedef struct {
     const KilnIRFunction *function;
@@ -122,7 +133,44 @@ typedef struct {
     KilnMemoryPeak peak;
     int64_t limit;                  /* NO_LIMIT: none */
     const KilnMemoryExcess *excess; /* NULL: within the limit */
+    const Open *open;               /* NULL: the function has numbers */
 } Report;
+
+/* --- open functions --- */
+
+/* The bytes of a life as an expression; NULL where they are a number or not known as one. */
+static char *
+expression_of(const Open *open, const KilnLife *life)
+{
+    if (!open || !life->buffer)
+        return NULL;
+    const KilnBuffer *buffer = g_ptr_array_index(open->expressions->buffers, life->buffer->id);
+    KilnSize size = kiln_type_size_bytes(&buffer->type);
+    return size.dim ? kiln_dim_to_string(size.dim) : NULL;
+}
+
+/* past=64, t=16 */
+static char *
+binding_text(const KilnDimBinding *binding)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t i = 0; i < binding->n; i++)
+        g_string_append_printf(text, "%s%s=%" G_GINT64_FORMAT, i ? ", " : "",
+                               binding->names[i].name, binding->names[i].number);
+    return kiln_one_line(text->str);
+}
+
+static JsonObject *
+open_json(const Open *open)
+{
+    JsonObject *json = json_object_new(), *at = json_object_new();
+    const KilnDimBinding *binding = open->at->binding;
+    for (uint32_t i = 0; i < binding->n; i++)
+        json_object_set_int_member(at, binding->names[i].name, binding->names[i].number);
+    json_object_set_object_member(json, "at", at);
+    json_object_set_boolean_member(json, "at_most", open->most);
+    return json;
+}
 
 static void
 print_json(const Report *report)
@@ -145,6 +193,9 @@ print_json(const Report *report)
             entry, "def_instr", steps[life->first] ? kiln_instr_label(steps[life->first]) : "");
         json_object_set_string_member(entry, "last_instr",
                                       steps[life->last] ? kiln_instr_label(steps[life->last]) : "");
+        g_autofree char *expression = expression_of(report->open, life);
+        if (expression)
+            json_object_set_string_member(entry, "bytes", expression);
         json_array_add_object_element(buffers, entry);
     }
     JsonObject *root = json_object_new();
@@ -160,6 +211,8 @@ print_json(const Report *report)
     if (report->limit != NO_LIMIT)
         json_object_set_object_member(root, "limit",
                                       limit_json(report->limit, report->excess, plan));
+    if (report->open)
+        json_object_set_object_member(root, "open", open_json(report->open));
     json_object_set_array_member(root, "buffers", buffers);
     kiln_print_json(root);
 }
@@ -184,13 +237,67 @@ print_peak(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
 }
 
 static void
+print_arena(const Report *report)
+{
+    const KilnMemoryPlan *plan = report->plan;
+    const char *optimal = plan->arena == plan->lb_live ? "optimal: equal to lb_live"
+                          : plan->proven_optimal       ? "optimal: the search proves it"
+                                                       : "not proved optimal";
+    const Open *open = report->open;
+    g_autofree char *at = open ? binding_text(open->at->binding) : NULL;
+    if (!open)
+        printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena, optimal);
+    else if (open->most)
+        printf("arena    %12" G_GINT64_FORMAT " bytes at most, for %s; %s\n", plan->arena, at,
+               optimal);
+    else
+        printf("arena    %12" G_GINT64_FORMAT " bytes for %s; %s\n", plan->arena, at, optimal);
+}
+
+/* t=1..8, past=1..512%8 */
+static void
+print_proof(const Open *open)
+{
+    const KilnDimBinding *binding = open->at->binding;
+    KilnDimFacts facts;
+    printf("proved   each buffer has one place for all of ");
+    for (uint32_t i = 0; i < binding->n; i++) {
+        g_autofree char *name = kiln_one_line(binding->names[i].name);
+        kiln_dim_facts(kiln_dim_name(open->expressions->module->dims, binding->names[i].name),
+                       &facts);
+        printf("%s%s=%" G_GINT64_FORMAT "..%" G_GINT64_FORMAT, i ? ", " : "", name, facts.lo,
+               facts.hi);
+        if (facts.divisor > 1)
+            printf("%%%" G_GINT64_FORMAT, facts.divisor);
+    }
+    printf("\n");
+}
+
+static void
+print_buffers(const Report *report)
+{
+    const KilnMemoryPlan *plan = report->plan;
+    printf("\n%12s %12s %6s %6s  %s\n", "offset", "bytes", "first", "last", "buffer");
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        const KilnLife *life = &plan->lives[i];
+        g_autofree char *raw = kiln_life_name(life);
+        g_autofree char *name = kiln_one_line(raw);
+        g_autofree char *text = expression_of(report->open, life);
+        g_autofree char *expression = text ? kiln_one_line(text) : NULL;
+        printf("%12" G_GINT64_FORMAT " %12" G_GINT64_FORMAT " %6" G_GINT64_FORMAT
+               " %6" G_GINT64_FORMAT "  %s%s%s\n",
+               life->offset, life->size, life->first, life->last, name, expression ? " = " : "",
+               expression ? expression : "");
+    }
+}
+
+static void
 print_text(const Report *report, bool quiet)
 {
     const KilnMemoryPlan *plan = report->plan;
-    printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena,
-           plan->arena == plan->lb_live ? "optimal: equal to lb_live"
-           : plan->proven_optimal       ? "optimal: the search proves it"
-                                        : "not proved optimal");
+    print_arena(report);
+    if (report->open && report->open->most)
+        print_proof(report->open);
     printf("lb_live  %12" G_GINT64_FORMAT "  largest size that is live at one step\n",
            plan->lb_live);
     printf("lb_node  %12" G_GINT64_FORMAT "  largest size that one instruction needs\n",
@@ -202,17 +309,8 @@ print_text(const Report *report, bool quiet)
     print_peak(&report->peak, plan);
     printf("efficiency %.3f, planned in %.2f ms, %u buffers, %" G_GINT64_FORMAT " steps\n",
            efficiency(plan), plan->plan_ms, plan->n_lives, plan->n_steps);
-    if (quiet)
-        return;
-    printf("\n%12s %12s %6s %6s  %s\n", "offset", "bytes", "first", "last", "buffer");
-    for (uint32_t i = 0; i < plan->n_lives; i++) {
-        const KilnLife *life = &plan->lives[i];
-        g_autofree char *raw = kiln_life_name(life);
-        g_autofree char *name = kiln_one_line(raw);
-        printf("%12" G_GINT64_FORMAT " %12" G_GINT64_FORMAT " %6" G_GINT64_FORMAT
-               " %6" G_GINT64_FORMAT "  %s\n",
-               life->offset, life->size, life->first, life->last, name);
-    }
+    if (!quiet)
+        print_buffers(report);
 }
 
 /* The format of the MiniMalloc benchmarks: half-open intervals. */
@@ -229,11 +327,24 @@ write_csv(const char *path, const KilnMemoryPlan *plan, GError **error)
     return kiln_write_result(path, out->str, out->len, error);
 }
 
+/* Where a model cannot be compiled for open dims: the way out, and why. */
+static void
+say_what_is_open(const KilnModel *model, const KilnBinding *bindings, GError **error)
+{
+    for (unsigned i = 0; i < model->inputs.n; i++) {
+        const char *name = model->inputs.info[i].name;
+        if (!kiln_binding_is_open(&bindings[i]) || kiln_type_is_static(&model->inputs.types[i]))
+            continue;
+        kiln_prefix_error(error, "input %s: its shape is open: give --shape %s=…; ", name, name);
+        return;
+    }
+}
+
 static KilnIRModule *
 compile(const KilnOptions *options, const KilnModel *model, const KilnPipeline *pipeline,
         const KilnPassOptions *pass_options, GError **error)
 {
-    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, true, error);
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, false, error);
     if (!bindings)
         return NULL;
     /* One report for both levels, so that --bisect-limit and --stop-after count on. */
@@ -242,7 +353,11 @@ compile(const KilnOptions *options, const KilnModel *model, const KilnPipeline *
         return kiln_compile_ir_text(model, pipeline->passes, pass_options, report, error);
     KilnModule *module =
         kiln_compile_graph(model, bindings, pipeline->passes, pass_options, report, error);
-    return module ? kiln_compile_ir(module, pipeline->passes, pass_options, report, error) : NULL;
+    KilnIRModule *ir =
+        module ? kiln_compile_ir(module, pipeline->passes, pass_options, report, error) : NULL;
+    if (!ir)
+        say_what_is_open(model, bindings, error);
+    return ir;
 }
 
 typedef struct {
@@ -253,7 +368,7 @@ typedef struct {
 
 static int
 show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *function,
-     const KilnMemoryPlan *plan, GError **error)
+     const KilnMemoryPlan *plan, const Open *open, GError **error)
 {
     KilnMemoryPeak peak = kiln_memory_peak(function, plan);
     if ((memory->csv && !write_csv(memory->csv, plan, error)) ||
@@ -264,7 +379,7 @@ show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *fu
                  (memory->svg && kiln_is_stdout(memory->svg));
     g_autoptr(KilnMemoryExcess) excess =
         memory->limit != NO_LIMIT ? kiln_memory_excess(function, plan, memory->limit) : NULL;
-    Report report = { function, plan, peak, memory->limit, excess };
+    Report report = { function, plan, peak, memory->limit, excess, open };
     if (options->json && !shown)
         print_json(&report);
     else if (!shown)
@@ -285,7 +400,55 @@ show_program(const MemoryOptions *memory, KilnOptions *options, const KilnProgra
                    program->model->name);
         return KILN_EXIT_USAGE;
     }
-    return show(memory, options, made->function, made->plan, error);
+    return show(memory, options, made->function, made->plan, NULL, error);
+}
+
+/* Likely numbers of all names. */
+static KilnDimBinding *
+hints_of(const KilnIRFunction *function)
+{
+    KilnDimBinding *hints = kiln_dim_binding_copy(function->arena, function->open->binding);
+    for (uint32_t i = 0; i < hints->n; i++)
+        hints->names[i].number =
+            kiln_dim_hint(kiln_dim_name(function->module->dims, hints->names[i].name));
+    return hints;
+}
+
+/* Instructions without scratch have no line. */
+static void
+drop_empty_scratch(KilnMemoryPlan *plan)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        if (plan->lives[i].buffer || plan->lives[i].size)
+            plan->lives[n++] = plan->lives[i];
+    }
+    plan->n_lives = n;
+}
+
+static int
+show_open(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *function,
+          const KilnPassOptions *pass_options, GError **error)
+{
+    uint32_t flags = memory->io ? KILN_PLAN_IO : 0;
+    const KilnTarget *target = pass_options->target;
+    g_autoptr(KilnOpenPlan) plan =
+        kiln_open_plan_most(function, target, pass_options->threads, flags);
+    bool most = plan != NULL;
+    if (!most && memory->limit != NO_LIMIT) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--limit: expected numbers or upper bounds for all open dims: give --shape");
+        return KILN_EXIT_USAGE;
+    }
+    if (!most)
+        plan = kiln_open_plan_at(function, hints_of(function), target, pass_options->threads, flags,
+                                 error);
+    if (!plan)
+        return KILN_EXIT_FAILED;
+    g_autoptr(KilnIRFunction) expressions = kiln_ir_function_copy(function);
+    const Open open = { plan, expressions, most };
+    drop_empty_scratch(plan->plan);
+    return show(memory, options, plan->function, plan->plan, &open, error);
 }
 
 static int
@@ -300,9 +463,11 @@ plan_and_show(const MemoryOptions *memory, KilnOptions *options, const KilnModel
         return KILN_EXIT_FAILED;
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     kiln_trace_step(options->progress.trace, "plan", function->name);
+    if (function->open)
+        return show_open(memory, options, function, &pass_options, error);
     g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(
         function, pass_options.target, pass_options.threads, memory->io ? KILN_PLAN_IO : 0, error);
-    return plan ? show(memory, options, function, plan, error) : KILN_EXIT_FAILED;
+    return plan ? show(memory, options, function, plan, NULL, error) : KILN_EXIT_FAILED;
 }
 
 static int

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --shape and --shape-hint: numbers, names and ranges of dims. */
 #include "kiln.h"
-#include "runtime/dims.h"
+#include "runtime/shapes/dims.h"
 #include "runtime/model.h"
-#include "runtime/specialise.h"
 #include "tools/command.h"
 
 #include <string.h>

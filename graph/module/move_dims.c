@@ -87,10 +87,9 @@ kiln_module_move_dims(KilnModule *module, KilnDimTable *table, KilnDimReplace re
     const Move move = { module, table, replace, data };
     for (guint i = 0; i < module->all_functions->len; i++)
         move_function(&move, g_ptr_array_index(module->all_functions, i));
-    for (guint i = 0; module->folding && i < module->folding->signature->len; i++) {
-        KilnArgument *argument = g_ptr_array_index(module->folding->signature, i);
-        move_value(&move, &argument->value);
-    }
+    const GPtrArray *inputs = kiln_module_inputs(module);
+    for (guint i = 0; module->folding && i < inputs->len; i++)
+        move_value(&move, &((KilnArgument *)g_ptr_array_index(inputs, i))->value);
     for (guint i = 0; i < module->declarations->len; i++) {
         KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
         for (uint32_t k = 0; k < declaration->n_operands; k++)

@@ -309,9 +309,9 @@ typedef struct {
 KILN_API gboolean kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out,
                                       GError **error);
 /** The same for a run with @shapes. It compiles what is missing, as kiln_program_prepare() does.
- * Upper bounds stand for dims that @shapes leave out: with bounds for all dims and no shapes, the
- * report is that of the biggest run. Errors: those of kiln_program_prepare(); USAGE where a dim has
- * neither a number nor an upper bound. */
+ * Upper bounds stand for dims that @shapes leave out. If all dims have bounds, all runs have one
+ * arena, in which each buffer has the most bytes that it can need. Errors: those of
+ * kiln_program_prepare(); USAGE where a dim has neither a number nor an upper bound. */
 KILN_API gboolean kiln_program_memory_for(KilnProgram *program, const KilnShape *shapes,
                                           unsigned n_shapes, KilnMemoryReport *out, GError **error);
 

@@ -220,6 +220,25 @@ prepare_calls(KilnSpecialisation *out, uint64_t changed, GError **error)
     return TRUE;
 }
 
+/* Within the bounds of all names each buffer has one place, and the arena one size. */
+static bool
+place_within_bounds(KilnSpecialisation *out)
+{
+    const KilnInstance *instance = out->instance;
+    const KilnOpenPlan *most = instance->origin->most;
+    int64_t limit = instance->options.memory_limit;
+    if (!most || (limit && most->plan->arena > limit))
+        return false;
+    for (uint32_t i = 0; i < out->plan->n_lives; i++) {
+        if (out->plan->lives[i].size > most->plan->lives[i].size)
+            return false; /* of scratch: that of smaller shapes may be bigger */
+    }
+    for (uint32_t i = 0; i < out->plan->n_lives; i++)
+        out->plan->lives[i].offset = most->plan->lives[i].offset;
+    out->plan->arena = most->plan->arena;
+    return true;
+}
+
 static gboolean
 place(KilnSpecialisation *out, GError **error)
 {
@@ -235,7 +254,9 @@ place(KilnSpecialisation *out, GError **error)
     if (plan->sum == INT64_MAX)
         return kiln_throw(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
                           out->function->name);
-    plan->arena = out->arena_bytes = kiln_first_fit_place(instance->fit);
+    if (!place_within_bounds(out))
+        plan->arena = kiln_first_fit_place(instance->fit);
+    out->arena_bytes = plan->arena;
     instance->function->arena_bytes = plan->arena;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         KilnBuffer *buffer = plan->lives[i].buffer;

@@ -40,6 +40,12 @@ template_of(KilnIRModule *ir, KilnIRFunction *function, GBytes *const *values, u
     return self;
 }
 
+void
+kiln_template_plan(KilnTemplate *self, const KilnTarget *target, int threads)
+{
+    self->most = kiln_open_plan_most(self->function, target, threads, 0);
+}
+
 KilnTemplate *
 kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
 {
@@ -108,6 +114,7 @@ kiln_template_unref(KilnTemplate *self)
     else
         kiln_ir_module_free(self->ir);
     kiln_template_unref(self->base);
+    kiln_open_plan_free(self->most);
     pthread_mutex_destroy(&self->lock);
     g_free(self);
 }

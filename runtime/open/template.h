@@ -9,6 +9,7 @@
 #include "ir/carry.h"
 #include "ir/ir.h"
 #include "ir/kernel.h"
+#include "ir/plan/plan_open.h"
 #include "runtime/bind.h"
 #include "runtime/open/carry.h"
 #include "runtime/specialise.h"
@@ -39,6 +40,7 @@ typedef struct KilnTemplate {
     KilnCarries pairs;        /* the outputs and inputs of these, nothing else */
     KilnDimBinding *binding;  /* its names; the numbers are those at which it stands */
     KilnDimFacts *facts;      /* per name */
+    KilnOpenPlan *most;       /* of all bindings, where all names have bounds; else NULL */
     GBytes **values;          /* the key: per input whose value shapes depend on, else NULL */
     unsigned n_inputs;
     pthread_mutex_t lock;  /* guards the fields below */
@@ -53,6 +55,8 @@ KilnTemplate *kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigne
 KilnTemplate *kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries);
 /** True if it was made for the outputs and inputs of @carries. */
 bool kiln_template_carries(const KilnTemplate *self, const KilnCarries *carries);
+/** Makes the plan for all bindings, where there is one. Call it before there are instances. */
+void kiln_template_plan(KilnTemplate *self, const KilnTarget *target, int threads);
 KilnTemplate *kiln_template_ref(KilnTemplate *self);
 void kiln_template_unref(KilnTemplate *self);
 

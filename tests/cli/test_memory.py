@@ -16,6 +16,19 @@ BOOKKEEPING = ("dealloc", "weight", "input", "output", "arena")
 WRITTEN = re.compile(rf"@(?:out|inout) [%@]({NAME})")
 LOCATION = re.compile(r' loc\("(.*)"\)$')
 
+LAYERS = """graph @layers(%x: f32[N,8]) {
+  %w = const @w : f32[8,64]
+  %zero = const @zero : i64[]
+  %v = const @v : f32[64,8]
+  %a = matmul(%x, %w) : f32[N,64]
+  %b = softmax(%a) {axis=1} : f32[N,64]
+  %c = cum_sum(%b, %zero) : f32[N,64]
+  %y = matmul(%c, %v) : f32[N,8]
+  return %y
+}
+constants { @zero = [0] : i64[]  @w = random_normal(seed=1, std=1) : f32[8,64]  @v = random_normal(seed=2, std=1) : f32[64,8] }
+"""
+
 
 def aligned(size):
     return (size + 63) // 64 * 64
@@ -160,8 +173,46 @@ class Plan(CliTest):
 
     def test_open_shapes(self):
         model = self.write("open.kiln", OPEN)
-        self.fails(USAGE, "input x: its shape is open: give --shape x=", "memory", model)
         self.check(model, "--shape", "x=4x3", "--shape", "y=4x3")
+        self.check(model, "--shape", "N=4")
+        self.check(model)
+
+    def test_sizes_as_expressions(self):
+        model = self.write("layers.kiln", LAYERS)
+        document = self.check(model)
+        self.assertEqual(document["open"], {"at": {"N": 64}, "at_most": False})
+        expressions = {b["bytes"] for b in document["buffers"] if b["kind"] == "buffer"}
+        self.assertEqual(expressions, {"256*N"})
+        self.assertTrue(all(b["size"] == 256 * 64 for b in document["buffers"] if b["kind"] == "buffer"))
+        text = self.kiln("memory", model)
+        self.assertRegex(text, r"(?m)^arena +\d+ bytes for N=64; optimal: equal to lb_live$")
+        self.assertRegex(text, r"(?m)^ +\d+ +16384 +\d+ +\d+  \w+ = 256\*N$")
+        self.assertRegex(self.kiln("memory", model, "--shape-hint", "N=9"), r"(?m)^arena +\d+ bytes for N=9;")
+        closed = self.check(model, "--shape", "x=64x8")
+        self.assertNotIn("open", closed)
+        for key in ("sum", "lb_node", "lb_live"):
+            self.assertEqual(document[key], closed[key])
+
+    def test_the_most_within_bounds(self):
+        model = self.write("layers.kiln", LAYERS)
+        document = self.check(model, "--shape", "x=4..96%4x8")
+        self.assertEqual(document["open"], {"at": {"N": 96}, "at_most": True})
+        text = self.kiln("memory", model, "--shape", "x=4..96%4x8")
+        self.assertRegex(text, rf"(?m)^arena +{document['arena']} bytes at most, for N=96; optimal: equal to lb_live$")
+        self.assertRegex(text, r"(?m)^proved +each buffer has one place for all of N=4\.\.96%4$")
+        for rows in (4, 48, 96):
+            self.assertLessEqual(self.check(model, "--shape", f"x={rows}x8")["arena"], document["arena"])
+        self.kiln("memory", model, "--shape", "N=1..96", "--limit", document["arena"])
+        self.fails_beside_output("expected an arena of at most 100 bytes", "memory", model, "--shape", "N=1..96", "--limit", "100")
+        self.fails(USAGE, "--limit: expected numbers or upper bounds for all open dims: give --shape", "memory", model, "--limit", "100")
+
+    def fails_beside_output(self, message, *arguments):
+        self.assertIn(message, self.kiln_err(*arguments, status=FAILED))
+
+    def test_models_that_are_compiled_for_each_shape(self):
+        model = self.write("values.kiln", "graph @f(%x: f32[N], %s: i64[1]) {\n  %y = reshape(%x, %s) : f32[?]\n  %z = exp(%y) : f32[?]\n"
+                                          "  return %z\n}\n")
+        self.fails(FAILED, "input x: its shape is open: give --shape x=", "memory", model)
 
     def test_models(self):
         if not (SHARED / "models").is_dir():

@@ -239,6 +239,8 @@ Test(runtime_ranges, memory_of_shapes)
     must(kiln_program_memory_for(bounded, NULL, 0, &most, &error), error);
     cr_expect_eq(most.arena, big.arena);
     cr_expect_eq(most.sum, big.sum);
+    /* One arena for all runs. */
+    cr_expect_eq(memory_for(bounded, 2).arena, most.arena);
     const KilnShape outside = { "x", 2, { 51, 8 } }, inside = { "x", 2, { 9, 8 } };
     cr_expect(!kiln_program_memory_for(bounded, &outside, 1, &most, &error));
     expect_error(&error, KILN_ERROR_SHAPE, "input x: dim N: expected 1..50, found 51");
@@ -253,6 +255,35 @@ Test(runtime_ranges, memory_of_shapes)
     cr_expect_eq(memcmp(&closed, &most, sizeof most), 0);
     cr_expect(!kiln_program_memory_for(program, &outside, 1, &most, &error));
     expect_error(&error, KILN_ERROR_SHAPE, "input x: expected f32[9,8], found f32[51,8]");
+}
+
+/* Buffers lie where the bounds put them: the arena of a caller that is big enough once is so
+ * always, and memory that no instruction wrote changes nothing. */
+Test(runtime_ranges, one_arena_for_all_runs)
+{
+    const KilnDimRange range = { .name = "N", .most = 40 };
+    GError *error = NULL;
+    g_autoptr(KilnModel) model = model_of(weighted);
+    g_autoptr(KilnProgram) bounded = program_with(model, &range, 1, &error);
+    KilnMemoryReport report = KILN_MEMORY_REPORT_INIT;
+    must(kiln_program_memory_for(bounded, NULL, 0, &report, &error), error);
+    g_autofree char *memory = g_malloc((gsize)report.arena + 64);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.arena = memory + (64 - (uintptr_t)memory % 64) % 64;
+    options.arena_bytes = (size_t)report.arena;
+    options.poison = TRUE;
+    g_autoptr(KilnSession) session = kiln_session_new(bounded, &options, NULL);
+    g_autoptr(KilnSession) plain = session_of(weighted);
+    static float data[40 * 8];
+    for (int i = 0; i < 40 * 8; i++)
+        data[i] = (float)(i % 7) - 3;
+    for (int64_t n = 40; n > 0; n -= 3) {
+        bind_shaped(session, 0, data, DIMS(n, 8));
+        bind_shaped(plain, 0, data, DIMS(n, 8));
+        run(session);
+        run(plain);
+        expect_floats(session, 0, kiln_session_output(plain, 0, NULL, NULL), DIMS(n, 16));
+    }
 }
 
 /* Constant arguments make no open program: bounds hold all the same. */

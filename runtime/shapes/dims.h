@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What callers say of open dims: other names, bounds, divisors, hints. */
-#ifndef KILN_RUNTIME_DIMS_H
-#define KILN_RUNTIME_DIMS_H
+#ifndef KILN_RUNTIME_SHAPES_DIMS_H
+#define KILN_RUNTIME_SHAPES_DIMS_H
 
+#include "graph/dim.h"
+#include "graph/type.h"
+#include "runtime/kiln-shapes.h"
 #include "runtime/model.h"
 #include "runtime/specialise.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/dims.h"
+#include "runtime/shapes/dims.h"
 
 #include "graph/module.h"
 #include "graph/module/folding.h"
 #include "graph/module/move_dims.h"
+#include "kiln.h"
+#include "runtime/kiln-shapes.h"
 
 #include <string.h>
 
