@@ -7,6 +7,7 @@
 #include "bench/bench_load.h"
 #include "bench/bench_peak.h"
 #include "bench/bench_stats.h"
+#include "bench/bench_sweep.h"
 #include "graph/tensor.h"
 #include "kiln.h"
 #include "runtime/model.h"
@@ -14,6 +15,7 @@
 #include "runtime/program.h"
 #include "runtime/program_file.h"
 #include "runtime/session.h"
+#include "runtime/shapes/texts.h"
 #include "runtime/targets.h"
 #include "runtime/tensors/tensor_file.h"
 
@@ -31,8 +33,8 @@ typedef struct {
     int load, rounds; /* busy processes beside; how often both teams are measured then */
     gboolean load_pin;
     double peak; /* GFLOP/s of one thread */
-    char *backend, *json, *inputs, *prefer;
-    char **pipelines, **models;
+    char *backend, *json, *inputs, *prefer, *sweep;
+    char **pipelines, **models, **shapes, **shape_hints;
 } Options;
 
 /* What the child sends back. */
@@ -66,7 +68,8 @@ make_input(const Options *options, KilnModel *model, KilnProgram *program, unsig
     }
     const KilnTensorInfo *info = kiln_program_input(program, i);
     if (info->bytes < 0)
-        return kiln_throw_null(error, KILN_ERROR_USAGE, "input %s: its shape is open", info->name);
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "input %s: its shape is open: give --shape or --sweep", info->name);
     return kiln_model_random_input(model, i, &program->inputs.types[i], 1, error);
 }
 
@@ -173,12 +176,21 @@ time_layers(const Options *options, KilnSession *session, GError **error)
     return TRUE;
 }
 
+/* With the dims that --shape and --shape-hint state. */
+static KilnModel *
+load_model(const KilnShapeTexts *texts, const char *path, GError **error)
+{
+    g_autoptr(KilnModel) model = kiln_model_load(path, error);
+    return model ? kiln_model_with_texts(model, texts, error) : NULL;
+}
+
 static KilnProgram *
 compile_model(const Options *options, const char *path, const char *pipeline_name, Result *result,
               GError **error)
 {
+    const KilnShapeTexts texts = { options->shapes, options->shape_hints };
     double start = bench_now();
-    g_autoptr(KilnModel) model = kiln_model_load(path, error);
+    g_autoptr(KilnModel) model = load_model(&texts, path, error);
     if (!model)
         return NULL;
     result->load = bench_now() - start;
@@ -192,9 +204,14 @@ compile_model(const Options *options, const char *path, const char *pipeline_nam
     compile.no_verify = options->no_verify;
     compile.no_offload = options->no_offload;
     compile.prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
+    KilnShape *shapes = kiln_shapes_of_texts(&texts, model, &compile.n_shapes, error);
+    if (!shapes)
+        return NULL;
+    compile.shapes = shapes;
     start = bench_now();
     KilnProgram *program = kiln_program_compile(model, &compile, error);
     result->compile = bench_now() - start;
+    kiln_shapes_free(shapes, compile.n_shapes);
     return program;
 }
 
@@ -363,6 +380,82 @@ measure_all(Options *options)
     return bench_json_write(options->json, context, benchmarks) ? failed : 1;
 }
 
+/* --- at one extent after the other --- */
+
+typedef struct {
+    const Options *options;
+    const char *name, *dim;
+    JsonArray *benchmarks;
+} Sweeping;
+
+static void
+show_point(const BenchSweepPoint *point, void *data)
+{
+    const Sweeping *sweeping = data;
+    double first = point->first * 1e3, later = point->later.median * 1e3;
+    g_autofree char *name =
+        g_strdup_printf("%s/%s:%" G_GINT64_FORMAT, sweeping->name, sweeping->dim, point->extent);
+    JsonObject *entry =
+        bench_json_entry(name, sweeping->options->threads, point->later.n, later, point->cpu * 1e3);
+    json_object_set_int_member(entry, "extent", point->extent);
+    json_object_set_double_member(entry, "first_run_ms", first);
+    json_object_set_double_member(entry, "min_ms", point->later.min * 1e3);
+    json_object_set_double_member(entry, "first_ratio", first / later);
+    json_array_add_object_element(sweeping->benchmarks, entry);
+    if (g_strcmp0(sweeping->options->json, "-") == 0)
+        return;
+    printf("%-30s %9" G_GINT64_FORMAT " %11.3f %11.3f %7.2f\n", sweeping->name, point->extent,
+           first, later, first / later);
+    fflush(stdout);
+}
+
+static gboolean
+sweep_model(const Sweeping *sweeping, const BenchSweep *sweep, const char *path, GError **error)
+{
+    const Options *options = sweeping->options;
+    Result result = { 0 };
+    g_autoptr(KilnProgram) program = compile_model(
+        options, path, options->pipelines ? *options->pipelines : "default", &result, error);
+    double start = bench_now();
+    if (!program || !kiln_program_prepare(program, NULL, 0, error))
+        return FALSE;
+    if (g_strcmp0(options->json, "-") != 0)
+        printf("%s: prepared in %.2f ms\n%-30s %9s %11s %11s %7s\n", sweeping->name,
+               (result.compile + bench_now() - start) * 1e3, "model", sweep->dim, "first ms",
+               "median", "ratio");
+    return bench_sweep(program, sweep, options->threads, options->min_time, show_point,
+                       (void *)sweeping, error);
+}
+
+static int
+sweep_all(const Options *options)
+{
+    JsonArray *benchmarks = json_array_new();
+    BenchSweep sweep;
+    g_autoptr(GError) error = NULL;
+    int failed = 0;
+    if (!bench_sweep_parse(options->sweep, &sweep, &error)) {
+        fprintf(stderr, "kiln-bench-model: %s\n", error->message);
+        json_array_unref(benchmarks);
+        return 2;
+    }
+    if (g_strcmp0(options->json, "-") != 0)
+        printf("%s; %d threads\n", kiln_build_info(), options->threads);
+    for (char **model = options->models; *model; model++) {
+        g_autofree char *name = short_name(*model);
+        Sweeping sweeping = { options, name, sweep.dim, benchmarks };
+        if (sweep_model(&sweeping, &sweep, *model, &error))
+            continue;
+        fprintf(stderr, "%s: %s\n", name, error->message);
+        g_clear_error(&error);
+        failed = 1;
+    }
+    JsonObject *context = bench_json_context("kiln-bench-model");
+    json_object_set_string_member(context, "sweep", options->sweep);
+    bench_sweep_clear(&sweep);
+    return bench_json_write(options->json, context, benchmarks) ? failed : 1;
+}
+
 /* --- beside other processes --- */
 
 typedef struct {
@@ -455,7 +548,14 @@ main(int argc, char **argv)
         { "threads", 0, 0, G_OPTION_ARG_INT, &options.threads,
           "Run on N threads (default: one for each processor)", "N" },
         { "min-time", 0, 0, G_OPTION_ARG_DOUBLE, &options.min_time,
-          "Measure for at least S seconds (default 1; 5 with --load)", "S" },
+          "Measure for at least S seconds (default 1; 5 with --load, 0.02 with --sweep)", "S" },
+        { "shape", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.shapes,
+          "Set the shape of an input, as in kiln run; may be repeated", "NAME=DIMS" },
+        { "shape-hint", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.shape_hints,
+          "Expect numbers near N for an open dim; may be repeated", "DIM=N" },
+        { "sweep", 0, 0, G_OPTION_ARG_STRING, &options.sweep,
+          "Print the first run and the median of later runs at each extent of an open dim",
+          "DIM=LO..HI[:STEP]" },
         { "load", 0, 0, G_OPTION_ARG_INT, &options.load,
           "Keep N processes busy during the runs, and compare one thread with the team", "N" },
         { "load-pin", 0, 0, G_OPTION_ARG_NONE, &options.load_pin,
@@ -506,15 +606,23 @@ main(int argc, char **argv)
                 options.prefer);
     else if (options.layers && options.json && strcmp(options.json, "-") == 0)
         fprintf(stderr, "kiln-bench-model: --layers: expected --json of a file, found -\n");
+    else if (options.sweep && (options.load || options.layers || options.inputs))
+        fprintf(stderr, "kiln-bench-model: --sweep: expected no --load, --layers or --inputs\n");
     else {
         options.threads = options.threads ? options.threads : kiln_processor_count();
-        options.min_time = options.min_time > 0 ? options.min_time : options.load ? 5 : 1;
-        status = options.load ? measure_all_loaded(&options) : measure_all(&options);
+        if (options.min_time <= 0)
+            options.min_time = options.load ? 5 : options.sweep ? 0.02 : 1;
+        status = options.sweep  ? sweep_all(&options)
+                 : options.load ? measure_all_loaded(&options)
+                                : measure_all(&options);
     }
     g_free(options.backend);
     g_free(options.json);
     g_free(options.inputs);
     g_free(options.prefer);
+    g_free(options.sweep);
+    g_strfreev(options.shapes);
+    g_strfreev(options.shape_hints);
     g_strfreev(options.pipelines);
     g_strfreev(options.models);
     return status;

@@ -12,6 +12,7 @@
 #include "runtime/compile.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
+#include "runtime/shapes/texts.h"
 #include "runtime/specialise.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"

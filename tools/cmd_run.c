@@ -4,6 +4,7 @@
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
+#include "runtime/shapes/texts.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"
 #include "tools/overwrite.h"

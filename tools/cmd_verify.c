@@ -4,6 +4,7 @@
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
+#include "runtime/shapes/texts.h"
 #include "runtime/tensors/tensor_compare.h"
 #include "runtime/tensors/tensor_file.h"
 #include "tools/command.h"

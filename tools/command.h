@@ -92,12 +92,6 @@ KilnPipeline *kiln_options_pipeline(const KilnOptions *options, GError **error);
  * frees with kiln_shapes_free(). */
 gboolean kiln_options_compile(KilnOptions *options, const KilnModel *model, KilnPipeline *pipeline,
                               KilnCompileOptions *out, KilnShape **shapes, GError **error);
-/** The shapes that --shape gives to inputs of @model, with -1 for open dims. */
-KilnShape *kiln_options_shapes(const KilnOptions *options, const KilnModel *model, unsigned *out_n,
-                               GError **error);
-void kiln_shapes_free(KilnShape *shapes, unsigned n);
-/** @model with the names, ranges and hints that --shape and --shape-hint give to open dims. */
-KilnModel *kiln_options_dims(const KilnOptions *options, KilnModel *model, GError **error);
 /** Makes the pass options of `kiln opt` from the command line, for the passes of @pipeline. */
 gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
                              KilnPassOptions *out, GError **error);

@@ -7,6 +7,7 @@
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
+#include "runtime/shapes/texts.h"
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
 #include "tools/command.h"
@@ -364,7 +365,8 @@ kiln_options_compile(KilnOptions *options, const KilnModel *model, KilnPipeline 
     out->no_offload = options->no_offload;
     out->progress = kiln_show_progress;
     out->data = options;
-    *shapes = kiln_options_shapes(options, model, &out->n_shapes, error);
+    const KilnShapeTexts texts = { options->shapes, options->shape_hints };
+    *shapes = kiln_shapes_of_texts(&texts, model, &out->n_shapes, error);
     out->shapes = *shapes;
     return *shapes != NULL;
 }
@@ -448,8 +450,9 @@ check_bound(const KilnModel *model, const KilnBinding *bindings, GError **error)
 KilnBinding *
 kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all, GError **error)
 {
+    const KilnShapeTexts texts = { options->shapes, options->shape_hints };
     unsigned n_shapes;
-    KilnShape *shapes = kiln_options_shapes(options, model, &n_shapes, error);
+    KilnShape *shapes = kiln_shapes_of_texts(&texts, model, &n_shapes, error);
     if (!shapes)
         return NULL;
     KilnBinding *bindings = g_new0(KilnBinding, model->inputs.n + 1);
@@ -573,7 +576,8 @@ kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_prog
         print_notes(model);
     if (model && !(out_program && *out_program)) {
         g_autoptr(KilnModel) loaded = g_steal_pointer(&model);
-        model = kiln_options_dims(options, loaded, error);
+        const KilnShapeTexts texts = { options->shapes, options->shape_hints };
+        model = kiln_model_with_texts(loaded, &texts, error);
     }
     const char *const outputs[] = { NULL };
     const KilnFiles files = { .model = model, .path = path, .outputs = outputs };

@@ -16,6 +16,7 @@
 #include "ir/open.h"
 #include "ir/plan.h"
 #include "ir/plan/place.h"
+#include "ir/plan/plan_open.h"
 #include "ir/verify/verify_priv.h"
 #include "kiln.h"
 #include "runtime/open/carry.h"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kiln-bench-model (which KILN names here) beside busy processes."""
+"""kiln-bench-model (which KILN names here) beside busy processes, and over the extents of open dims."""
 import json
 import unittest
 
-from harness import MODEL, USAGE, CliTest, main
+from harness import FAILED, MODEL, OPEN, USAGE, CliTest, main
 
 
 class Load(CliTest):
@@ -22,6 +22,42 @@ class Load(CliTest):
     def test_limits(self):
         for option, value in (("--load", "257"), ("--load", "-1"), ("--rounds", "0")):
             self.assertIn(f"{option}: expected", self.kiln_err(option, value, MODEL, status=USAGE))
+
+
+class Sweep(CliTest):
+    def test_first_and_later_runs(self):
+        model = self.write("open.kiln", OPEN)
+        printed = self.kiln("--sweep", "N=1..9:4", "--min-time", "0.001", "--threads", "1", "--json", "sweep.json", model)
+        self.assertRegex(printed, r"(?m)^open\.kiln: prepared in [\d.]+ ms$")
+        rows = [line.split() for line in printed.splitlines() if line.startswith("open.kiln ")]
+        self.assertEqual([row[1] for row in rows], ["1", "5", "9"])
+        written = json.loads((self.dir / "sweep.json").read_text(encoding="utf-8"))
+        self.assertEqual(written["context"]["sweep"], "N=1..9:4")
+        self.assertEqual([entry["name"] for entry in written["benchmarks"]], [f"open.kiln/N:{extent}" for extent in (1, 5, 9)])
+        for entry, extent in zip(written["benchmarks"], (1, 5, 9)):
+            self.assertEqual((entry["extent"], entry["threads"]), (extent, 1))
+            self.assertGreaterEqual(entry["iterations"], 5)
+            self.assertGreater(entry["first_run_ms"], 0)
+            self.assertAlmostEqual(entry["first_ratio"], entry["first_run_ms"] / entry["real_time"])
+        whole = json.loads(self.kiln("--sweep", "N=2..3", "--min-time", "0.001", "--json", "-", model))
+        self.assertEqual(len(whole["benchmarks"]), 2)
+
+    def test_shapes(self):
+        model = self.write("pair.kiln", "graph @f(%x: f32[N,M]) {\n  %y = exp(%x) : f32[N,M]\n  return %y\n}\n")
+        printed = self.kiln("--shape", "x=4x8", "--min-time", "0.001", model)
+        self.assertRegex(printed, r"(?m)^pair\.kiln ")
+        self.kiln("--shape", "x=?x1..8", "--sweep", "M=7..8", "--shape-hint", "N=3", "--min-time", "0.001", model)
+        self.assertIn("input x: dim M: expected 1..8, found 9",
+                      self.kiln_err("--shape", "M=1..8", "--sweep", "M=8..9", "--min-time", "0.001", model, status=FAILED))
+        self.assertIn("input x: its shape is open: give --shape or --sweep", self.kiln_err(model, status=FAILED))
+        self.assertIn("--sweep: the model has no open dim Q", self.kiln_err("--sweep", "Q=1..2", model, status=FAILED))
+        self.assertIn("--shape: the model has no input q", self.kiln_err("--shape", "q=3", model, status=FAILED))
+
+    def test_ranges(self):
+        for text in ("N", "N=1", "N=1..", "=1..2", "N=3..2", "N=0..2", "N=1..2:0", "N=1..2:x"):
+            self.assertIn(f"--sweep: expected DIM=1..512 or DIM=1..512:8, found {text}",
+                          self.kiln_err("--sweep", text, MODEL, status=USAGE))
+        self.assertIn("--sweep: expected no --load", self.kiln_err("--sweep", "N=1..2", "--load", "1", MODEL, status=USAGE))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --shape and --shape-hint: numbers, names and ranges of dims. */
+#include "runtime/shapes/texts.h"
+
+#include "graph/type.h"
 #include "kiln.h"
-#include "runtime/shapes/dims.h"
+#include "runtime/kiln-shapes.h"
 #include "runtime/model.h"
-#include "tools/command.h"
+#include "runtime/shapes/dims.h"
 
 #include <string.h>
 
@@ -110,11 +112,11 @@ parse_shape(const char *text, ShapeText *out, GError **error)
 
 /* ShapeText */
 static GArray *
-parse_shapes(const KilnOptions *options, GError **error)
+parse_shapes(const KilnShapeTexts *texts, GError **error)
 {
     g_autoptr(GArray) shapes = g_array_new(FALSE, TRUE, sizeof(ShapeText));
     g_array_set_clear_func(shapes, shape_text_clear);
-    for (char **text = options->shapes; text && *text; text++) {
+    for (char *const *text = texts->shapes; text && *text; text++) {
         g_array_set_size(shapes, shapes->len + 1);
         if (!parse_shape(*text, &g_array_index(shapes, ShapeText, shapes->len - 1), error))
             return NULL;
@@ -143,10 +145,10 @@ kiln_shapes_free(KilnShape *shapes, unsigned n)
 }
 
 KilnShape *
-kiln_options_shapes(const KilnOptions *options, const KilnModel *model, unsigned *out_n,
-                    GError **error)
+kiln_shapes_of_texts(const KilnShapeTexts *given, const KilnModel *model, unsigned *out_n,
+                     GError **error)
 {
-    g_autoptr(GArray) texts = parse_shapes(options, error);
+    g_autoptr(GArray) texts = parse_shapes(given, error);
     if (!texts)
         return NULL;
     KilnShape *shapes = g_new0(KilnShape, texts->len + 1);
@@ -154,7 +156,7 @@ kiln_options_shapes(const KilnOptions *options, const KilnModel *model, unsigned
     for (guint s = 0; s < texts->len; s++) {
         const ShapeText *text = &g_array_index(texts, ShapeText, s);
         KilnShape *shape = &shapes[*out_n];
-        if (find_input(model, text->name) < 0) /* of a dim: kiln_options_dims() knows it */
+        if (find_input(model, text->name) < 0) /* of a dim: the model knows it */
             continue;
         shape->input = g_strdup(text->name);
         shape->rank = text->rank;
@@ -225,9 +227,9 @@ state_shapes(const KilnModel *model, const GArray *texts, GArray *out, GError **
 }
 
 static gboolean
-state_hints(const KilnOptions *options, GPtrArray *names, GArray *out, GError **error)
+state_hints(const KilnShapeTexts *texts, GPtrArray *names, GArray *out, GError **error)
 {
-    for (char **text = options->shape_hints; text && *text; text++) {
+    for (char *const *text = texts->hints; text && *text; text++) {
         const char *equals = strrchr(*text, '=');
         KilnDimStatement statement = { .what = "--shape-hint" };
         if (!equals || equals == *text || !parse_number(equals + 1, 1, &statement.facts.hint))
@@ -241,13 +243,13 @@ state_hints(const KilnOptions *options, GPtrArray *names, GArray *out, GError **
 }
 
 KilnModel *
-kiln_options_dims(const KilnOptions *options, KilnModel *model, GError **error)
+kiln_model_with_texts(KilnModel *model, const KilnShapeTexts *given, GError **error)
 {
-    g_autoptr(GArray) texts = parse_shapes(options, error);
+    g_autoptr(GArray) texts = parse_shapes(given, error);
     g_autoptr(GArray) statements = g_array_new(FALSE, FALSE, sizeof(KilnDimStatement));
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     if (!texts || !state_shapes(model, texts, statements, error) ||
-        !state_hints(options, names, statements, error))
+        !state_hints(given, names, statements, error))
         return NULL;
     return kiln_model_with_dims(model, (const KilnDimStatement *)statements->data, statements->len,
                                 error);
