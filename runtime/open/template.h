@@ -10,6 +10,7 @@
 #include "ir/ir.h"
 #include "ir/kernel.h"
 #include "ir/plan/plan_open.h"
+#include "ir/target.h"
 #include "runtime/bind.h"
 #include "runtime/open/carry.h"
 #include "runtime/specialise.h"

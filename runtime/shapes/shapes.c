@@ -201,7 +201,7 @@ make_for(KilnProgram *program, const KilnShape *shapes, unsigned n_shapes, bool 
     /* Made when the program was, and never replaced. */
     if (!program->open)
         return kiln_specialisation_ref(g_ptr_array_index(program->specialisations, 0));
-    return kiln_program_specialise(program, bindings, error);
+    return kiln_program_specialise(program, bindings, NULL, error);
 }
 
 gboolean
