@@ -188,7 +188,6 @@ choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
         if (!kiln_instr_verify_types(call->instr, &instance->arena, error) ||
             !kiln_bind_kernel(&instance->binder, call, error))
             return FALSE;
-        call->form = kiln_template_form(instance->origin, c, call->kernel, call->instr);
         if (!kiln_bind_packed(call, error))
             return FALSE;
         bool keeps = kernel == call->kernel && form == call->form && call->packed_bytes;

@@ -189,24 +189,6 @@ is_form(const KilnPackedForm *form, const KilnBoundCall *call)
     return form->packed && form->kernel == call->kernel && form->form == call->form;
 }
 
-uint32_t
-kiln_template_form(KilnTemplate *self, uint32_t c, const KilnKernel *kernel, const KilnInstr *instr)
-{
-    uint32_t wanted = kiln_kernel_form(kernel, instr);
-    if (!kernel->form)
-        return wanted;
-    pthread_mutex_lock(&self->lock);
-    const KilnPackedForm *forms = forms_of(self, c);
-    bool kept = false, full = true;
-    for (uint32_t f = 0; f < KILN_MAX_FORMS; f++) {
-        kept |= forms[f].packed && forms[f].kernel == kernel && forms[f].form == wanted;
-        full &= forms[f].packed && forms[f].kernel == kernel;
-    }
-    uint32_t form = full && !kept ? forms[0].form : wanted;
-    pthread_mutex_unlock(&self->lock);
-    return form;
-}
-
 /* False where some weight has to be packed or viewed first. */
 static bool
 take_weights(KilnTemplate *self, KilnBinder *binder)

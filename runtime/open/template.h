@@ -19,7 +19,8 @@
 #include <stdatomic.h>
 
 enum {
-    KILN_MAX_FORMS = 2 /* packed forms of the weights of one call that are kept */
+    KILN_MAX_FORMS = 2 /* packed forms of the weights of one call that are kept; more are packed
+                          again when they are wanted, for another form gives other bits */
 };
 
 /** The weights of a call as a kernel wants them. */
@@ -66,10 +67,6 @@ void kiln_template_unref(KilnTemplate *self);
  * its name: then the program is compiled for these shapes alone, or refuses them. */
 bool kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out);
 
-/** The form in which call @c reads its weights with @kernel: the one that it prefers, unless as
- * many others are kept as may be. */
-uint32_t kiln_template_form(KilnTemplate *self, uint32_t c, const KilnKernel *kernel,
-                            const KilnInstr *instr);
 /** Gives @out, an instance whose kernels are chosen, the weights that it wants: those that others
  * packed before it, and what @binder packs now. */
 gboolean kiln_template_weights(KilnTemplate *self, KilnBinder *binder, GError **error);

@@ -18,6 +18,10 @@ kiln_dim_is_stated(const KilnDim *dim, KilnDimFacts *out)
            (out->lo != 1 || out->hi != KILN_DIM_MOST || out->divisor != 1);
 }
 
+enum {
+    STATED_MOST = G_MAXINT32 /* of what callers state */
+};
+
 static char *
 facts_text(const KilnDimFacts *facts)
 {
@@ -140,15 +144,15 @@ read_facts(const KilnDimStatement *statement, const char *name, KilnDimFacts *ou
     *out =
         (KilnDimFacts){ range->least ? range->least : 1, range->most ? range->most : KILN_DIM_MOST,
                         range->multiple ? range->multiple : 1, range->hint };
-    if (out->lo < 1 || out->hi < out->lo || out->hi > KILN_DIM_MOST)
+    if (out->lo < 1 || out->hi < out->lo || out->hi > STATED_MOST)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "dim %s: expected bounds of 1 to %d in order, found %" G_GINT64_FORMAT
                           "..%" G_GINT64_FORMAT,
-                          name, (int)KILN_DIM_MOST, out->lo, out->hi);
-    if (out->divisor < 1 || out->divisor > KILN_DIM_MOST)
+                          name, (int)STATED_MOST, out->lo, out->hi);
+    if (out->divisor < 1 || out->divisor > STATED_MOST)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "dim %s: expected a divisor of 1 to %d, found %" G_GINT64_FORMAT, name,
-                          (int)KILN_DIM_MOST, out->divisor);
+                          (int)STATED_MOST, out->divisor);
     if (out->hi / out->divisor * out->divisor >= out->lo)
         return TRUE;
     g_autofree char *text = facts_text(out);
