@@ -93,22 +93,35 @@ type_at(const BenchSweep *sweep, int64_t extent, const KilnTensorInfo *info, Kil
     return TRUE;
 }
 
+/* Memory that is big enough for @type: the same at all extents, so that no run finds it cold. */
+static GBytes *
+make_input(KilnModel *model, unsigned i, const KilnType *type, GError **error)
+{
+    g_autoptr(KilnTensor) tensor = kiln_model_random_input(model, i, type, 1, error);
+    return tensor ? kiln_tensor_view(tensor, error) : NULL;
+}
+
+/* @inputs: GBytes*, one per input; NULL: not made yet. */
 static gboolean
-bind_at(KilnSession *session, const BenchSweep *sweep, int64_t extent, GPtrArray *keep,
+bind_at(KilnSession *session, const BenchSweep *sweep, int64_t extent, GBytes **inputs,
         GError **error)
 {
     KilnProgram *program = session->program;
     for (unsigned i = 0; i < program->inputs.n; i++) {
-        KilnType type = program->inputs.types[i];
-        if (!type_at(sweep, extent, &program->inputs.info[i], &type, error))
+        KilnType type = program->inputs.types[i], biggest = type;
+        const KilnTensorInfo *info = &program->inputs.info[i];
+        if (!type_at(sweep, extent, info, &type, error) ||
+            !type_at(sweep, sweep->last, info, &biggest, error))
             return FALSE;
-        g_autoptr(KilnTensor) tensor = kiln_model_random_input(program->model, i, &type, 1, error);
-        GBytes *bytes = tensor ? kiln_tensor_view(tensor, error) : NULL;
-        if (!bytes)
-            return FALSE;
-        g_ptr_array_add(keep, bytes);
-        if (!kiln_session_bind_input_shaped(session, i, g_bytes_get_data(bytes, NULL), type.rank,
-                                            type.dims, error))
+        bool fits = inputs[i] && kiln_type_bytes(&type) <= (int64_t)g_bytes_get_size(inputs[i]);
+        if (!fits) {
+            g_clear_pointer(&inputs[i], g_bytes_unref);
+            bool grows = kiln_type_bytes(&biggest) >= kiln_type_bytes(&type);
+            inputs[i] = make_input(program->model, i, grows ? &biggest : &type, error);
+        }
+        if (!inputs[i] ||
+            !kiln_session_bind_input_shaped(session, i, g_bytes_get_data(inputs[i], NULL),
+                                            type.rank, type.dims, error))
             return FALSE;
     }
     return TRUE;
@@ -154,6 +167,21 @@ measure_at(KilnSession *session, BenchSweepPoint *point, double *samples, double
     return TRUE;
 }
 
+static gboolean
+sweep_all(KilnSession *session, const BenchSweep *sweep, double min_time, GBytes **inputs,
+          BenchSweepFn see, void *data, GError **error)
+{
+    g_autofree double *samples = g_new(double, MAX_RUNS);
+    for (int64_t extent = sweep->first; extent <= sweep->last; extent += sweep->step) {
+        BenchSweepPoint point = { .extent = extent };
+        if (!bind_at(session, sweep, extent, inputs, error) ||
+            !measure_at(session, &point, samples, min_time, error))
+            return FALSE;
+        see(&point, data);
+    }
+    return TRUE;
+}
+
 gboolean
 bench_sweep(KilnProgram *program, const BenchSweep *sweep, int threads, double min_time,
             BenchSweepFn see, void *data, GError **error)
@@ -164,14 +192,9 @@ bench_sweep(KilnProgram *program, const BenchSweep *sweep, int threads, double m
     KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
     options.threads = threads;
     g_autoptr(KilnSession) session = kiln_session_new(program, &options, error);
-    g_autofree double *samples = g_new(double, MAX_RUNS);
-    for (int64_t extent = sweep->first; session && extent <= sweep->last; extent += sweep->step) {
-        g_autoptr(GPtrArray) keep = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-        BenchSweepPoint point = { .extent = extent };
-        if (!bind_at(session, sweep, extent, keep, error) ||
-            !measure_at(session, &point, samples, min_time, error))
-            return FALSE;
-        see(&point, data);
-    }
-    return session != NULL;
+    g_autofree GBytes **inputs = g_new0(GBytes *, (gsize)program->inputs.n + 1);
+    gboolean good = session && sweep_all(session, sweep, min_time, inputs, see, data, error);
+    for (unsigned i = 0; i < program->inputs.n; i++)
+        g_clear_pointer(&inputs[i], g_bytes_unref);
+    return good;
 }
