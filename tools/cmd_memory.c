@@ -149,14 +149,23 @@ expression_of(const Open *open, const KilnLife *life)
     return size.dim ? kiln_dim_to_string(size.dim) : NULL;
 }
 
-/* past=64, t=16 */
+/* past=64, t=16, or the bounds where the plan holds for all of them: past=1..512, t=1..8%8 */
 static char *
-binding_text(const KilnDimBinding *binding)
+numbers_text(const Open *open)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    for (uint32_t i = 0; i < binding->n; i++)
-        g_string_append_printf(text, "%s%s=%" G_GINT64_FORMAT, i ? ", " : "",
-                               binding->names[i].name, binding->names[i].number);
+    const KilnDimBinding *binding = open->at->binding;
+    for (uint32_t i = 0; i < binding->n; i++) {
+        const KilnBoundName *name = &binding->names[i];
+        KilnDimFacts facts;
+        kiln_dim_facts(kiln_dim_name(open->expressions->module->dims, name->name), &facts);
+        g_string_append_printf(text, "%s%s=", i ? ", " : "", name->name);
+        if (open->most)
+            g_string_append_printf(text, "%" G_GINT64_FORMAT "..", facts.lo);
+        g_string_append_printf(text, "%" G_GINT64_FORMAT, open->most ? facts.hi : name->number);
+        if (open->most && facts.divisor > 1)
+            g_string_append_printf(text, "%%%" G_GINT64_FORMAT, facts.divisor);
+    }
     return kiln_one_line(text->str);
 }
 
@@ -244,33 +253,14 @@ print_arena(const Report *report)
                           : plan->proven_optimal       ? "optimal: the search proves it"
                                                        : "not proved optimal";
     const Open *open = report->open;
-    g_autofree char *at = open ? binding_text(open->at->binding) : NULL;
+    g_autofree char *at = open ? numbers_text(open) : NULL;
     if (!open)
         printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena, optimal);
     else if (open->most)
-        printf("arena    %12" G_GINT64_FORMAT " bytes at most, for %s; %s\n", plan->arena, at,
-               optimal);
+        printf("arena    %12" G_GINT64_FORMAT " bytes at most, for all of %s; %s\n", plan->arena,
+               at, optimal);
     else
         printf("arena    %12" G_GINT64_FORMAT " bytes for %s; %s\n", plan->arena, at, optimal);
-}
-
-/* t=1..8, past=1..512%8 */
-static void
-print_proof(const Open *open)
-{
-    const KilnDimBinding *binding = open->at->binding;
-    KilnDimFacts facts;
-    printf("proved   each buffer has one place for all of ");
-    for (uint32_t i = 0; i < binding->n; i++) {
-        g_autofree char *name = kiln_one_line(binding->names[i].name);
-        kiln_dim_facts(kiln_dim_name(open->expressions->module->dims, binding->names[i].name),
-                       &facts);
-        printf("%s%s=%" G_GINT64_FORMAT "..%" G_GINT64_FORMAT, i ? ", " : "", name, facts.lo,
-               facts.hi);
-        if (facts.divisor > 1)
-            printf("%%%" G_GINT64_FORMAT, facts.divisor);
-    }
-    printf("\n");
 }
 
 static void
@@ -297,7 +287,7 @@ print_text(const Report *report, bool quiet)
     const KilnMemoryPlan *plan = report->plan;
     print_arena(report);
     if (report->open && report->open->most)
-        print_proof(report->open);
+        printf("proved   each buffer has a place of the most bytes that its expression can be\n");
     printf("lb_live  %12" G_GINT64_FORMAT "  largest size that is live at one step\n",
            plan->lb_live);
     printf("lb_node  %12" G_GINT64_FORMAT "  largest size that one instruction needs\n",

@@ -57,13 +57,54 @@ lives_of(const KilnIRFunction *function, const KilnTarget *target, int threads, 
         if (life->scratch_of)
             life->size = kiln_instr_scratch_bytes(life->scratch_of, target, threads);
     }
-    plan->lb_node = sizes->lb_node;
     return plan;
+}
+
+/* The bytes of the operands of @instr; @counted has, per buffer, the last step that counted it. */
+static int64_t
+operand_bytes(const KilnInstr *instr, const int64_t *size_of, int64_t *counted, int64_t step)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        KilnBuffer *buffer = instr->operands[i].buffer;
+        uint32_t id = buffer ? kiln_buffer_origin(buffer)->id : 0;
+        if (!buffer || counted[id] == step)
+            continue;
+        counted[id] = step;
+        bytes += size_of[id];
+    }
+    return bytes;
+}
+
+/* The most bytes of the operands and the scratch of one instruction. */
+static int64_t
+most_of_one(const KilnMemoryPlan *plan, const KilnIRFunction *function)
+{
+    gsize n = (gsize)function->buffers->len + 1;
+    g_autofree int64_t *scratch = g_new0(int64_t, (gsize)plan->n_steps + 1);
+    g_autofree int64_t *size_of = g_new0(int64_t, n);
+    g_autofree int64_t *counted = g_new0(int64_t, n);
+    int64_t most = 0, step = 0;
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        const KilnLife *life = &plan->lives[i];
+        if (life->buffer)
+            size_of[life->buffer->id] = life->size;
+        else
+            scratch[life->first] = life->size;
+    }
+    kiln_foreach_instr (instr, function) {
+        if (kiln_instr_is_bookkeeping(instr))
+            continue;
+        int64_t bytes = operand_bytes(instr, size_of, counted, step + 1) + scratch[step];
+        most = MAX(most, bytes);
+        step++;
+    }
+    return most;
 }
 
 /* False where the sum of all sizes is too big. */
 static bool
-add_up(KilnMemoryPlan *plan)
+add_up(KilnMemoryPlan *plan, const KilnIRFunction *function)
 {
     plan->sum = 0;
     for (uint32_t i = 0; i < plan->n_lives; i++)
@@ -72,6 +113,7 @@ add_up(KilnMemoryPlan *plan)
         return false;
     g_autofree int64_t *pressure = g_new(int64_t, (gsize)plan->n_lives + 1);
     plan->lb_live = kiln_place_pressure(plan->lives, plan->n_lives, pressure);
+    plan->lb_node = most_of_one(plan, function);
     return true;
 }
 
@@ -88,7 +130,7 @@ kiln_open_plan_at(const KilnIRFunction *function, const KilnDimBinding *binding,
         return NULL;
     KilnMemoryPlan *plan = open->plan = lives_of(open->function, target, threads, flags);
     open->binding = kiln_dim_binding_copy(open->function->arena, binding);
-    if (!add_up(plan))
+    if (!add_up(plan, open->function))
         return kiln_throw_null(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
                                function->name);
     KilnFirstFit *fit = kiln_first_fit_new(plan->lives, plan->n_lives);
@@ -180,7 +222,7 @@ kiln_open_plan_most(const KilnIRFunction *function, const KilnTarget *target, in
     open->binding = kiln_dim_binding_copy(open->function->arena, binding);
     KilnMemoryPlan *plan = open->plan = lives_of(open->function, target, threads, flags);
     widen_scratch(plan, function, target, threads);
-    if (!widen_buffers(plan, expressions) || !add_up(plan))
+    if (!widen_buffers(plan, expressions) || !add_up(plan, open->function))
         return NULL;
     int64_t bound;
     plan->arena = kiln_place(plan->lives, plan->n_lives, KILN_PLACE_WORK, &bound);

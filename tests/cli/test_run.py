@@ -376,6 +376,64 @@ constants {{ @i = [{}] : i64[2] }}
         self.fails(FAILED, "flat.npy: input x: expected f32[N,3], found f32[3]", "run", model, "-i", "x=flat.npy", "-i",
                    "y=flat.npy")
 
+    def test_ranges_of_dims(self):
+        model = self.write("open.kiln", OPEN)
+        for rows in (1, 4, 5, 8, 9):
+            self.write(f"x{rows}.npy", npy("<f4", (rows, 3), floats(*range(3 * rows))))
+        inputs = {rows: ("-i", f"x=x{rows}.npy", "-i", f"y=x{rows}.npy") for rows in (1, 4, 5, 8, 9)}
+        for shape in ("x=1..8%4x3", "x=B:4..8%4x3", "N=1..8%4"):
+            for rows in (4, 8):
+                self.assertIn(f"z: f32[{rows},3] ", self.kiln("run", model, *inputs[rows], "--shape", shape))
+            name = "B" if "B" in shape else "N"
+            for rows in (1, 5, 9):
+                self.fails(FAILED, f"input x: dim {name}: expected a multiple of 4 in 4..8, found {rows}", "run", model, *inputs[rows],
+                           "--shape", shape)
+        self.fails(FAILED, "input x: dim N: expected 1..4, found 5", "run", model, "--random", "1", "--shape", "x=5x3", "--shape", "y=5x3",
+                   "--shape", "N=1..4", "--shape-hint", "N=2")
+        # Hints change no result and allow all numbers.
+        expected = self.kiln("run", model, *inputs[9])
+        self.assertEqual(self.kiln("run", model, *inputs[9], "--shape-hint", "N=3"), expected)
+
+    def test_some_dims_of_an_input(self):
+        model = self.write("pair.kiln", "graph @f(%x: f32[N,M], %y: f32[M,3]) {\n  %z = matmul(%x, %y) : f32[N,3]\n  return %z\n}\n")
+        self.write("x.npy", npy("<f4", (2, 4), floats(*range(8))))
+        self.assertIn("z: f32[2,3] ", self.kiln("run", model, "-i", "x=x.npy", "--random", "1", "--shape", "x=?x4"))
+        self.fails(FAILED, "x.npy: input x: expected f32[N,5], found f32[2,4]", "run", model, "-i", "x=x.npy", "--random", "1",
+                   "--shape", "x=?x5")
+        self.assertIn("z: f32[7,3] ", self.kiln("run", model, "--random", "1", "--shape", "x=Sx5", "--shape", "S=7"))
+        self.assertIn("z: f32[7,3] ", self.kiln("run", model, "--random", "1", "--shape", "N=7", "--shape", "M=5"))
+        # Dims of one name are equal.
+        self.write("y.npy", npy("<f4", (4, 3), floats(*range(12))))
+        self.fails(FAILED, "input x: dim S: expected one number, found 2 and 4", "run", model, "-i", "x=x.npy", "-i", "y=y.npy", "--shape",
+                   "x=SxS", "--shape", "y=Sx3")
+
+    def test_statements_that_contradict(self):
+        model = self.write("pair.kiln", "graph @f(%x: f32[N,8], %y: f32[N,8]) {\n  %z = add(%x, %y) : f32[N,8]\n  return %z\n}\n")
+        for status, message, shapes in (
+                (FAILED, "--shape: input x: dim 1: expected 8, as the model says, found a name or a range", ("x=4x1..8",)),
+                (FAILED, "--shape: input x: expected f32[N,8], found rank 3", ("x=1..4x8x8",)),
+                (USAGE, "--shape: dim N: expected one name, found A and B", ("x=Ax8", "y=Bx8")),
+                (USAGE, "--shape: dim N: expected one range, found 1..4 and 5..8", ("x=1..4x8", "y=5..8x8")),
+                (USAGE, "--shape: dim N: expected one range, found a multiple of 3 in 3..4 and a multiple of 4 in 1..11",
+                 ("x=3..4%3x8", "y=1..11%4x8")),
+                (USAGE, "--shape: dim N: expected bounds of 1 to 2147483647 in order, found 9..8", ("N=9..8",)),
+                (USAGE, "--shape: dim N: expected a multiple of 16 in 9..15, which no number is", ("N=9..15%16",)),
+                (USAGE, "--shape: the model has no input q, and no open dim of that name", ("q=1..4",)),
+                (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found another shape", ("N=4x8",)),
+                (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found another shape", ("N=0",))):
+            options = [word for shape in shapes for word in ("--shape", shape)]
+            for command in ("run", "memory", "opt", "info"):
+                self.fails(status, message, command, model, *options)
+        for message, hints in (("--shape-hint: expected an open dim (N), found Q", ("Q=3",)),
+                               ("--shape-hint: dim N: expected one hint, found 3 and 4", ("N=3", "N=4")),
+                               ("--shape-hint: expected DIM=N with N of 1 or more, found N=0", ("N=0",)),
+                               ("--shape-hint: expected DIM=N with N of 1 or more, found N", ("N",))):
+            self.fails(USAGE, message, "info", model, *[word for hint in hints for word in ("--shape-hint", hint)])
+        self.fails(USAGE, "--shape-hint: dim N: expected a hint in 1..8, found 9", "info", model, "--shape", "N=1..8", "--shape-hint", "N=9")
+        text = self.write("ir.kiln", self.kiln("opt", self.write("add.kiln", ADD), "--stage", "ir"))
+        self.fails(FAILED, "--shape: input x: dim 0: expected 2, as the model says", "info", "add.kiln", "--shape", "x=Nx3")
+        self.fails(USAGE, "the model is at the ir level, its shapes are fixed", "run", text, "--random", "1", "--shape", "x=Nx3")
+
     def test_named_dims_of_onnx(self):
         self.write("named.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, ["batch", 3])],
                                             [onnx.value("y", onnx.FLOAT, ["batch", 3])]))
