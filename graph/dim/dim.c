@@ -291,6 +291,32 @@ kiln_dim_facts(const KilnDim *dim, KilnDimFacts *out)
     return true;
 }
 
+static gint
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return kiln_dim_compare(*(const KilnDim *const *)a, *(const KilnDim *const *)b);
+}
+
+GPtrArray *
+kiln_dim_table_stated(KilnDimTable *table)
+{
+    GPtrArray *names = g_ptr_array_new();
+    KilnTableIter iter;
+    gpointer key;
+    g_mutex_lock(&table->lock);
+    kiln_table_iter_init(&iter, table->all);
+    while (kiln_table_iter_next(&iter, &key, NULL)) {
+        const KilnDim *dim = key;
+        const KilnDimFacts *facts = &dim->u.name.facts;
+        if (dim->op == KILN_DIM_NAME &&
+            (facts->lo != 1 || facts->hi != KILN_DIM_MOST || facts->divisor != 1 || facts->hint))
+            g_ptr_array_add(names, key);
+    }
+    g_mutex_unlock(&table->lock);
+    g_ptr_array_sort(names, compare_names);
+    return names;
+}
+
 bool
 kiln_dim_is_number(const KilnDim *dim, int64_t *out)
 {

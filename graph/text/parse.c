@@ -160,9 +160,8 @@ parse_declaration(KilnParser *parser)
 bool
 kiln_text_is_module(const char *text, size_t length)
 {
-    static const char *const words[] = {
-        "graph", "func", "fold", "constants", "declare", "metadata"
-    };
+    static const char *const words[] = { "graph",   "func",     "fold", "constants",
+                                         "declare", "metadata", "dims" };
     while (length && g_ascii_isspace(*text))
         text++, length--;
     if (length && *text == '#')
@@ -179,8 +178,9 @@ kiln_text_is_module(const char *text, size_t length)
 bool
 kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
 {
-    const char *expected = funcs ? "'graph', 'func', 'fold', 'constants', 'declare' or 'metadata'"
-                                 : "'graph', 'fold', 'constants', 'declare' or 'metadata'";
+    const char *expected =
+        funcs ? "'graph', 'func', 'fold', 'constants', 'declare', 'dims' or 'metadata'"
+              : "'graph', 'fold', 'constants', 'declare', 'dims' or 'metadata'";
     g_autoptr(GArray) folds = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     while (parser->token.kind != KILN_TOKEN_END) {
         bool ok;
@@ -194,6 +194,8 @@ kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
             ok = kiln_parse_constants(parser);
         else if (kiln_parse_accept_word(parser, "declare"))
             ok = parse_declaration(parser);
+        else if (kiln_parse_accept_word(parser, "dims"))
+            ok = kiln_parse_dim_facts(parser);
         else if (kiln_parse_accept_word(parser, "metadata"))
             ok = kiln_parse_metadata(parser);
         else

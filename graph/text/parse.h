@@ -112,6 +112,8 @@ bool kiln_parse_element_type(KilnParser *parser, KilnType *out);
 /** Reads a dim: a number, a name, or an expression of them, in the module's table. NULL: an
  * error. */
 const KilnDim *kiln_parse_dim(KilnParser *parser);
+/** Reads a `dims` block behind its word. */
+bool kiln_parse_dim_facts(KilnParser *parser);
 /** Reads types with commas between them, and appends them to a GArray of KilnType. */
 bool kiln_parse_types(KilnParser *parser, GArray *types);
 /** Reads optional `{name=value, …}` into @attrs, which holds defaults. */

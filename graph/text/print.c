@@ -409,6 +409,12 @@ kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options
                        GString *out, GError **error)
 {
     bool constants = module->constants->len && !(options && options->no_constants);
+    g_autoptr(GString) dims = g_string_new(NULL);
+    kiln_dims_print(module->dims, dims);
+    if (dims->len) {
+        start = separate(out, start);
+        g_string_append_len(out, dims->str, (gssize)dims->len);
+    }
     if (module->folding) {
         start = separate(out, start);
         kiln_folding_print(module->folding, out);

@@ -25,6 +25,8 @@ void kiln_loc_print(const char *name, const char *result, GString *out);
 void kiln_attrs_print_spaced(const KilnAttrInfo *infos, uint32_t n, const void *attrs,
                              GString *out);
 
+/** Prints `dims { … }`: the names of which something was stated; nothing where there are none. */
+void kiln_dims_print(KilnDimTable *table, GString *out);
 /** Prints `metadata { … }`. */
 void kiln_metadata_print(const KilnMetadata *metadata, GString *out);
 

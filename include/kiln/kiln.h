@@ -292,8 +292,9 @@ KILN_API const KilnTensorInfo *kiln_program_output(const KilnProgram *program, u
 KILN_API int kiln_program_find_input(const KilnProgram *program, const char *name);
 KILN_API int kiln_program_find_output(const KilnProgram *program, const char *name);
 
-/** Bytes; all -1 for a program that is not specialised yet. A program with several specialisations
- * reports the one last asked for. */
+/** Bytes; all -1 for a program that is not specialised yet, or that is open
+ * (kiln_program_memory_for()). A program with several specialisations reports the one last asked
+ * for. */
 typedef struct {
     size_t size;     /* sizeof(KilnMemoryReport): set by KILN_MEMORY_REPORT_INIT */
     int64_t sum;     /* activations without sharing */

@@ -293,15 +293,18 @@ static gboolean
 state_all(Statements *self, GError **error)
 {
     for (guint i = 0; i < self->names->len; i++) {
-        const Name *name = &g_array_index(self->names, Name, i);
-        const KilnDimFacts *facts = &name->facts;
+        Name *name = &g_array_index(self->names, Name, i);
+        KilnDimFacts *facts = &name->facts;
         if (name->hinted && (facts->hint < facts->lo || facts->hint > facts->hi)) {
             g_autofree char *expected = facts_text(facts);
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "%s: dim %s: expected a hint in %s, found %" G_GINT64_FORMAT,
                               name->hinted, name->text, expected, facts->hint);
         }
-        if (!kiln_dim_state(self->table, name->text, facts, error))
+        facts->hi -= facts->hi % facts->divisor;
+        facts->lo += (facts->divisor - facts->lo % facts->divisor) % facts->divisor;
+        bool open = facts->lo < facts->hi; /* else it becomes a number */
+        if (open && !kiln_dim_state(self->table, name->text, facts, error))
             return FALSE;
     }
     return TRUE;
@@ -313,12 +316,13 @@ replace_name(void *data, const KilnDim *old)
 {
     const Statements *self = data;
     const char *text = text_of(self, kiln_dim_as_name(old));
+    const Name *name = find_name(self, text);
     KilnDimFacts facts;
-    if (!find_name(self, text) && kiln_dim_facts(old, &facts))
+    if (name && name->facts.lo == name->facts.hi)
+        return kiln_dim_number(self->table, name->facts.lo);
+    if (!name && kiln_dim_facts(old, &facts))
         kiln_dim_state(self->table, text, &facts, NULL);
-    const KilnDim *fresh = kiln_dim_name(self->table, text);
-    kiln_dim_facts(fresh, &facts);
-    return facts.lo == facts.hi ? kiln_dim_number(self->table, facts.lo) : fresh;
+    return kiln_dim_name(self->table, text);
 }
 
 static gboolean

@@ -390,6 +390,11 @@ constants {{ @i = [{}] : i64[2] }}
                            "--shape", shape)
         self.fails(FAILED, "input x: dim N: expected 1..4, found 5", "run", model, "--random", "1", "--shape", "x=5x3", "--shape", "y=5x3",
                    "--shape", "N=1..4", "--shape-hint", "N=2")
+        # A text keeps them.
+        self.kiln("opt", model, "--shape", "N=1..8%4", "--shape-hint", "N=8", "-o", "ranged.kiln")
+        self.assertIn("\ndims {\n  N: least=4, most=8, multiple=4, hint=8\n}\n", (self.dir / "ranged.kiln").read_text(encoding="utf-8"))
+        self.kiln("run", "ranged.kiln", *inputs[8])
+        self.fails(FAILED, "input x: dim N: expected a multiple of 4 in 4..8, found 5", "run", "ranged.kiln", *inputs[5])
         # Hints change no result and allow all numbers.
         expected = self.kiln("run", model, *inputs[9])
         self.assertEqual(self.kiln("run", model, *inputs[9], "--shape-hint", "N=3"), expected)

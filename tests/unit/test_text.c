@@ -306,8 +306,8 @@ Test(text, files_that_do_not_fit_are_errors)
 static const struct {
     const char *text, *message;
 } syntax_errors[] = {
-    { "hello",
-      "1:1: expected 'graph', 'fold', 'constants', 'declare' or 'metadata', found 'hello'" },
+    { "hello", "1:1: expected 'graph', 'fold', 'constants', 'declare', 'dims' or 'metadata', found "
+               "'hello'" },
     { "metadata {",
       "1:11: expected producer_name, producer_version, domain, doc_string, ir_version, "
       "model_version, opset, property or '}', found the end of the text" },
@@ -315,8 +315,18 @@ static const struct {
     { "metadata { property \"a\" }", "1:25: expected '=', found '}'" },
     { "metadata { domain = \"a\" } metadata { domain = \"b\" }",
       "1:36: expected one block 'metadata', found '{'" },
+    { "dims", "1:5: expected '{', found the end of the text" },
+    { "dims { 3", "1:8: expected the name of a dim or '}', found '3'" },
+    { "dims { N }", "1:10: expected ':', found '}'" },
+    { "dims { N: }", "1:11: expected least, most, multiple or hint, found '}'" },
+    { "dims { N: least=0 }", "1:17: expected an integer from 1 to 2147483647, found '0'" },
+    { "dims { N: least=4, most=3 }", "1:8: dim N: expected bounds 0 or more in order, found 4..3" },
+    { "dims { N: least=9, most=15, multiple=16 }",
+      "1:8: dim N: expected a multiple of 16 from 9 to 15, found none" },
+    { "dims { N: most=8, hint=9 }", "1:8: dim N: expected a hint within the bounds" },
+    { "dims { N: most=8 N: most=9 }", "1:18: dim N is stated twice" },
     { "func @f {}",
-      "1:1: expected 'graph', 'fold', 'constants', 'declare' or 'metadata', found 'func'" },
+      "1:1: expected 'graph', 'fold', 'constants', 'declare', 'dims' or 'metadata', found 'func'" },
     { "graph", "1:6: expected the block of line 1 to be closed, found the end of the text" },
     { "graph @f() {\n}", "2:1: expected a node or 'return', found '}'" },
     { "graph @f() { return", "1:20: expected the block of line 1 to be closed, found the end "
@@ -379,7 +389,7 @@ static const struct {
     { "graph @f(%c: bool[]) {\n  %y = if(%c) {} {}\n return }",
       "2:18: expected 'then', found '{'" },
     { "graph @f() { return } }",
-      "1:23: expected 'graph', 'fold', 'constants', 'declare' or 'metadata', found '}'" },
+      "1:23: expected 'graph', 'fold', 'constants', 'declare', 'dims' or 'metadata', found '}'" },
     { "graph @f(%x: f32[]) { return %x as 3 }", "1:36: expected the name of a result, found "
                                                 "'3'" },
     { "graph @f(%x: f32[]) { return _ }", "1:30: expected a %value, found '_'" },

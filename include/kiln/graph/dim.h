@@ -92,6 +92,9 @@ const KilnDim *kiln_dim_replace(KilnDimTable *table, const KilnDim *dim, KilnDim
  * Fails with KILN_ERROR_USAGE where bounds are empty or negative, or the divisor is below 1. */
 gboolean kiln_dim_state(KilnDimTable *table, const char *name, const KilnDimFacts *facts,
                         GError **error);
+/** The names of @table of which something was stated: KilnDim*, in the order of kiln_dim_compare().
+ */
+GPtrArray *kiln_dim_table_stated(KilnDimTable *table);
 /** The facts of the name that @dim is; false where it is no name. */
 bool kiln_dim_facts(const KilnDim *dim, KilnDimFacts *out);
 
