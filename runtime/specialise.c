@@ -276,6 +276,51 @@ apply_names(const GPtrArray *arguments, GHashTable *numbers)
     }
 }
 
+static bool
+look_up(void *numbers, const char *name, int64_t *out)
+{
+    const int64_t *number = g_hash_table_lookup(numbers, name);
+    if (number)
+        *out = *number;
+    return number != NULL;
+}
+
+/* Dim @d of @argument, which the model states as an expression: the names say what it is. */
+static gboolean
+apply_expression(KilnArgument *argument, int d, const KilnDim *stated, GHashTable *numbers,
+                 GError **error)
+{
+    KilnType *type = &argument->value.type;
+    int64_t number;
+    if (!kiln_dim_evaluate(stated, look_up, numbers, &number, NULL))
+        return TRUE; /* a name has no number yet */
+    if (type->dims[d] >= 0 && type->dims[d] != number) {
+        g_autofree char *text = kiln_dim_to_string(stated);
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "input %s: dim %d: expected %s = %" G_GINT64_FORMAT
+                          ", found %" G_GINT64_FORMAT,
+                          argument->value.name, d, text, number, type->dims[d]);
+    }
+    type->dims[d] = number;
+    type->open[d] = NULL;
+    return TRUE;
+}
+
+/* @stated: the types of @arguments in the model. */
+static gboolean
+apply_expressions(const GPtrArray *arguments, const KilnType *stated, GHashTable *numbers,
+                  GError **error)
+{
+    for (guint i = 0; i < arguments->len; i++) {
+        for (int d = 0; d < stated[i].rank; d++) {
+            const KilnDim *dim = kiln_type_dim_name(&stated[i], d) ? NULL : stated[i].open[d];
+            if (dim && !apply_expression(g_ptr_array_index(arguments, i), d, dim, numbers, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 /* Readers of the argument read a literal with the bytes of @tensor, which is taken over; the
  * argument stays in the signature. */
 static gboolean
@@ -411,11 +456,16 @@ bind_inputs(KilnModule *module, const GArray *callees, const KilnBinding *bindin
 {
     g_autoptr(GHashTable) numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     const GPtrArray *inputs = kiln_module_inputs(module);
+    g_autofree KilnType *stated = g_new0(KilnType, inputs->len + 1);
+    for (guint i = 0; i < inputs->len; i++)
+        stated[i] = ((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type;
     for (guint i = 0; bindings && i < inputs->len; i++) {
         if (!bind_argument(g_ptr_array_index(inputs, i), &bindings[i], numbers, error))
             return FALSE;
     }
     apply_names(inputs, numbers);
+    if (!apply_expressions(inputs, stated, numbers, error))
+        return FALSE;
     /* What other functions take of the signature is of the same types. */
     for (guint c = 0; module->folding && c < callees->len; c++) {
         const Callee *callee = &g_array_index(callees, Callee, c);

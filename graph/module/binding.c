@@ -72,18 +72,29 @@ number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant, 
     return number <= facts.hi ? number : facts.hi - facts.hi % by;
 }
 
-static bool
+static void
 add_name(KilnDimBinding *binding, const KilnDim *dim, unsigned variant, int64_t scale)
 {
     const char *name = kiln_dim_as_name(dim);
     int64_t number;
-    if (!name)
-        return false;
-    if (!kiln_dim_binding_lookup(binding, name, &number)) {
+    if (name && !kiln_dim_binding_lookup(binding, name, &number)) {
         number = number_of(binding, dim, variant, scale);
         binding->names[binding->n++] = (KilnBoundName){ name, number };
     }
-    return true;
+}
+
+/* True where the names give each dim of @type a number. */
+static bool
+has_numbers(const KilnType *type, KilnDimBinding *binding)
+{
+    int64_t number;
+    bool known = type->rank >= 0;
+    for (int d = 0; d < type->rank && known; d++) {
+        const KilnDim *open = type->open[d];
+        known = open ? kiln_dim_evaluate(open, kiln_dim_binding_lookup, binding, &number, NULL)
+                     : type->dims[d] >= 0;
+    }
+    return known;
 }
 
 KilnDimBinding *
@@ -95,13 +106,15 @@ kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t sca
         kiln_arena_new0(module->arena, KilnBoundName, (size_t)inputs->len * KILN_MAX_RANK + 1);
     for (guint i = 0; i < inputs->len; i++) {
         const KilnType *type = &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type;
-        if (type->rank < 0)
-            return NULL;
         for (int d = 0; d < type->rank; d++) {
-            if ((type->open[d] || type->dims[d] < 0) &&
-                !add_name(binding, type->open[d], variant, scale))
-                return NULL;
+            if (type->open[d])
+                add_name(binding, type->open[d], variant, scale);
         }
+    }
+    for (guint i = 0; i < inputs->len; i++) {
+        if (!has_numbers(&((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type,
+                         binding))
+            return NULL;
     }
     return binding;
 }

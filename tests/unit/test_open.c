@@ -109,6 +109,30 @@ Test(open, a_name_has_one_number)
     expect_instance(session);
 }
 
+/* A dim of an input that the model states as an expression of others. */
+Test(open, expressions_of_inputs)
+{
+    g_autoptr(KilnSession) session =
+        session_of("graph @f(%past: f32[P,2], %x: f32[T,2], %mask: f32[P+T]) {\n"
+                   "  %axes = const @axes : i64[1]\n"
+                   "  %c = concat(%past, %x) {axis=0} : f32[P+T,2]\n"
+                   "  %s = reduce_sum(%c, %axes) {keepdims=false} : f32[P+T]\n"
+                   "  %y = mul(%s, %mask) : f32[P+T]\n  return %y\n}\n"
+                   "constants { @axes = [1] : i64[1] }");
+    bind_shaped(session, 0, FLOATS(1, 2, 3, 4), DIMS(2, 2));
+    bind_shaped(session, 1, FLOATS(5, 6), DIMS(1, 2));
+    bind_shaped(session, 2, FLOATS(1, 0, 2), DIMS(3));
+    run(session);
+    expect_floats(session, 0, FLOATS(3, 0, 22), DIMS(3));
+    expect_instance(session);
+    bind_shaped(session, 2, FLOATS(1, 0, 2, 1), DIMS(4));
+    run_fails(session, KILN_ERROR_SHAPE, "input mask: dim 0: expected P+T = 3, found 4");
+    bind_shaped(session, 1, FLOATS(5, 6, 7, 8), DIMS(2, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(3, 0, 22, 15), DIMS(4));
+    expect_instance(session);
+}
+
 /* One row has no pitch, and an empty part no place: both have one again at the next shape. */
 Test(open, views_of_one_row_and_of_none)
 {

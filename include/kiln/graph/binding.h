@@ -25,7 +25,8 @@ KilnDimBinding *kiln_dim_binding_copy(KilnArena *arena, const KilnDimBinding *bi
 /** The names that dims of the inputs of @module are, in order, with numbers that tell one from
  * another: equal sums of them are hardly ever equal by chance. Number @variant, from 0, of such
  * bindings. The numbers keep to the facts of the names, are near their hints, and are multiples of
- * @scale. Lives in the module's arena. NULL where a dim of an input is not known or is no name. */
+ * @scale. Lives in the module's arena. NULL where a dim of an input is not known, or has a name
+ * that is no dim. */
 KilnDimBinding *kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t scale);
 
 /** Writes the number at @binding beside the expression of each dim and each element that inference
