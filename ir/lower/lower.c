@@ -14,6 +14,7 @@
 #include "graph/base/budget.h"
 #include "graph/module/layout.h"
 #include "graph/op/offload.h"
+#include "graph/op/reshape.h"
 #include "graph/op/structure.h"
 
 /* --- errors --- */
@@ -181,6 +182,26 @@ kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r)
     return kiln_lower_form(l, value, buffer, l->laid);
 }
 
+/* The dim that a reshape states as -1 has no number where the others have a product of 0. */
+static void
+require_quotient(KilnLower *l, const KilnNode *node, const KilnValue *value)
+{
+    const KilnValue *target = node->op == KILN_OP_reshape ? kiln_node_operand(node, 1) : NULL;
+    const KilnKnown *known = target ? target->known : NULL;
+    KilnSize rest = kiln_size_make(1), one = kiln_size_make(1);
+    bool infers = false;
+    for (uint32_t d = 0; known && d < known->n; d++) {
+        infers |= known->v[d] == -1;
+        if (known->v[d] != -1)
+            rest = kiln_size_mul(rest, kiln_type_size(&value->type, (int)d));
+    }
+    if (!infers || !rest.dim)
+        return;
+    KilnDimTable *table = l->ir->module->dims;
+    const KilnDim *least = kiln_dim_min(table, rest.dim, kiln_dim_number(table, 1));
+    kiln_open_require_equal(l->ir, kiln_size_open(MIN(rest.n, 1), least), one, value->name);
+}
+
 gboolean
 kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer, GError **error)
 {
@@ -193,9 +214,11 @@ kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buf
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                                 "it changes the shape of %s, whose layout is blocked",
                                 buffer->name);
-    if (l->ir->open)
+    if (l->ir->open) {
         kiln_open_require_equal(l->ir, kiln_type_size_elements(&value->type),
                                 kiln_type_size_elements(&buffer->type), value->name);
+        require_quotient(l, node, value);
+    }
     if (!kiln_type_equal(&value->type, &buffer->type))
         buffer = kiln_ir_view(l->ir, value->name, buffer, 0, &value->type, NULL);
     g_hash_table_insert(l->buffers, value, buffer);

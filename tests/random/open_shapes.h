@@ -23,7 +23,7 @@ typedef struct OpenSeen {
 /** Opens the graph of @subject and compiles it with each pipeline. Two sessions take the numbers of
  * tests/random/opened.h in two orders. Each output must have the bits of a program that was
  * compiled for these numbers, or a difference that passes of its pipeline allow. Errors must be the
- * same. */
+ * same, but passes may remove one. */
 gboolean open_agrees(uint64_t seed, Subject *subject, OpenSeen *seen, bool *fired, GError **error);
 /** Prints counts. False where too many programs are not open. */
 bool open_summarize(const OpenSeen *seen);
