@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of nodes that compute with dims, as exporters write them. */
+#include "tests/random/given.h"
 #include "tests/random/opened.h"
 
 #include "graph/function.h"
@@ -19,6 +20,28 @@
 #include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 #include "graph/op/transpose.h"
+
+/* --- repairs --- */
+
+bool
+opened_compute_shape(KilnNode *node, uint64_t seed)
+{
+    static const int64_t targets[][2] = { { 0, -1 }, { -1, 1 }, { 1, -1 }, { -1, 0 } };
+    KilnValue *x = kiln_node_operand(node, 0);
+    if (node->op != KILN_OP_reshape || !x)
+        return false;
+    uint32_t way = given_draw(node->results[0].name, seed, x->type.rank >= 2 ? 5 : 3);
+    const int64_t *target = targets[MIN(way, 2)], flat = -1;
+    if (way >= 3)
+        target = targets[0];
+    kiln_node_set_operand(node, 1,
+                          way == 0 || !x->type.rank
+                              ? kiln_build_ints(node->function, node, &flat, 1)
+                              : kiln_build_ints(node->function, node, target, 2));
+    return kiln_node_reinfer(node, NULL);
+}
+
+/* --- chains --- */
 
 typedef struct {
     KilnFunction *function;
@@ -116,7 +139,7 @@ swapped(Chains *chains, KilnValue *x, int a, int b)
     return build(chains, KILN_OP_transpose, &attrs, x, NULL);
 }
 
-/* --- chains --- */
+/* --- what exporters write --- */
 
 static KilnValue *
 rows(Chains *chains, KilnValue *x)

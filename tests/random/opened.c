@@ -3,7 +3,6 @@
 
 #include "graph/function.h"
 #include "graph/node.h"
-#include "graph/op/reshape.h"
 #include "graph/op/structure.h"
 #include "passes/manager/numerics.h"
 #include "passes/manager/results.h"
@@ -170,29 +169,10 @@ with_constants_of_one(KilnNode *node)
     return kiln_node_reinfer(node, NULL);
 }
 
-/* Rows of what the first dim leaves, or all in one dim. */
-static bool
-with_computed_shape(KilnNode *node, uint64_t seed)
-{
-    static const int64_t targets[][2] = { { 0, -1 }, { -1, 1 }, { 1, -1 }, { -1, 0 } };
-    KilnValue *x = kiln_node_operand(node, 0);
-    if (node->op != KILN_OP_reshape || !x)
-        return false;
-    uint32_t way = given_draw(node->results[0].name, seed, x->type.rank >= 2 ? 5 : 3);
-    const int64_t *target = targets[MIN(way, 2)], flat = -1;
-    if (way >= 3)
-        target = targets[0];
-    kiln_node_set_operand(node, 1,
-                          way == 0 || !x->type.rank
-                              ? kiln_build_ints(node->function, node, &flat, 1)
-                              : kiln_build_ints(node->function, node, target, 2));
-    return kiln_node_reinfer(node, NULL);
-}
-
 static bool
 repair(KilnNode *node, uint64_t seed)
 {
-    return with_constants_of_one(node) || with_computed_shape(node, seed);
+    return with_constants_of_one(node) || opened_compute_shape(node, seed);
 }
 
 /* --- nodes that have no place at some numbers --- */

@@ -37,6 +37,9 @@ KilnBinding *opened_bindings(const Opened *opened, Numbers numbers);
 /** Random inputs of these shapes, KilnTensor*. */
 GPtrArray *opened_inputs(const Opened *opened, const KilnBinding *bindings, GError **error);
 
+/** Lets the reshape @node make rows of what the first dim leaves, or one dim of all. False for
+ * other nodes. */
+bool opened_compute_shape(KilnNode *node, uint64_t seed);
 /** Adds chains of nodes that compute with dims, as exporters write them, to the values of
  * @function. Appends their last values to @out. */
 void opened_add_chains(KilnFunction *function, uint64_t seed, GPtrArray *out);
