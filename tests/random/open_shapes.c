@@ -10,6 +10,7 @@
 #include "ir/ir.h"
 #include "ir/verify/verify_priv.h"
 #include "passes/pass.h"
+#include "runtime/bind.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
