@@ -57,7 +57,7 @@ parse_fact(KilnParser *parser, KilnDimFacts *facts)
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (kiln_parse_accept_word(parser, keys[i].key))
             return kiln_parse_expect(parser, '=') &&
-                   kiln_parse_i64(parser, 1, KILN_DIM_MOST, keys[i].number);
+                   kiln_parse_i64(parser, 1, G_MAXINT32, keys[i].number);
     }
     return kiln_parse_throw(parser, "least, most, multiple or hint");
 }
