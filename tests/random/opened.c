@@ -100,7 +100,7 @@ opened_bindings(const Opened *opened, Numbers numbers)
         const KilnType *type = &kiln_function_argument(function, i)->value.type;
         bindings[i].rank = type->rank;
         for (int d = 0; d < type->rank; d++) {
-            int name = opened->name_of[i * KILN_MAX_RANK + (guint)d];
+            signed char name = opened->name_of[i * KILN_MAX_RANK + (guint)d];
             bindings[i].dims[d] = name < 0 ? type->dims[d] : number_of(opened, name, numbers);
         }
     }
@@ -130,7 +130,7 @@ set_inputs(Opened *opened, Numbers numbers)
     for (guint i = 0; i < function->arguments->len; i++) {
         KilnType *type = &kiln_function_argument(function, i)->value.type;
         for (int d = 0; d < type->rank; d++) {
-            int name = opened->name_of[i * KILN_MAX_RANK + (guint)d];
+            signed char name = opened->name_of[i * KILN_MAX_RANK + (guint)d];
             if (name < 0)
                 continue;
             type->open[d] = NULL;

@@ -214,8 +214,8 @@ conv(RandomGraph *g, KilnValue *x, Window *w, int64_t outputs, int64_t group)
     KilnAttrs_conv attrs = { .auto_pad = w->auto_pad,
                              .group = group,
                              .pads = pads_of(w),
-                             .strides = { w->n, w->strides },
-                             .dilations = { w->n, w->dilations } };
+                             .strides = { .n = w->n, .v = w->strides },
+                             .dilations = { .n = w->n, .v = w->dilations } };
     KilnValue *operands[] = { x, rg_weight(g, x->type.rank, dims, terms),
                               rg_one_in(g, 2) ? rg_weight(g, 1, &outputs, 3) : NULL };
     return rg_add(g, KILN_OP_conv, &attrs, 1, 3, operands);
@@ -249,9 +249,9 @@ convolution_up(RandomGraph *g, KilnValue *x)
     KilnAttrs_conv_transpose attrs = { .auto_pad = w.auto_pad,
                                        .group = group,
                                        .pads = pads_of(&w),
-                                       .strides = { w.n, w.strides },
-                                       .dilations = { w.n, w.dilations },
-                                       .output_padding = { w.n, more } };
+                                       .strides = { .n = w.n, .v = w.strides },
+                                       .dilations = { .n = w.n, .v = w.dilations },
+                                       .output_padding = { .n = w.n, .v = more } };
     KilnValue *operands[] = { x, rg_weight(g, x->type.rank, dims, terms),
                               rg_one_in(g, 2) ? rg_weight(g, 1, &outputs, 3) : NULL };
     KilnValue *y = rg_add(g, KILN_OP_conv_transpose, &attrs, 1, 3, operands);
@@ -267,14 +267,14 @@ pool(RandomGraph *g, KilnValue *x, Window *w)
                                 .ceil_mode = ceil_mode,
                                 .kernel_shape = kernel,
                                 .strides = strides,
-                                .dilations = { w->n, w->dilations },
+                                .dilations = { .n = w->n, .v = w->dilations },
                                 .pads = pads_of(w) };
     KilnAttrs_average_pool mean = { .auto_pad = w->auto_pad,
                                     .ceil_mode = ceil_mode,
                                     .count_include_pad = rg_one_in(g, 2),
                                     .kernel_shape = kernel,
                                     .strides = strides,
-                                    .dilations = { w->n, w->dilations },
+                                    .dilations = { .n = w->n, .v = w->dilations },
                                     .pads = pads_of(w) };
     return rg_one_in(g, 2) ? rg_add(g, KILN_OP_max_pool, &most, 1 + rg_one_in(g, 8), 1, &x)
                            : rg_unary(g, KILN_OP_average_pool, &mean, x);
@@ -412,8 +412,8 @@ last_channels(RandomGraph *g, KilnValue *x)
         perm[d] = d + 1 < rank ? d + 1 : 1;
         back[d] = d > 1 ? d - 1 : rank - 1;
     }
-    KilnAttrs_transpose there = { .perm = { (uint32_t)rank, perm } };
-    KilnAttrs_transpose again = { .perm = { (uint32_t)rank, back } };
+    KilnAttrs_transpose there = { .perm = { .n = (uint32_t)rank, .v = perm } };
+    KilnAttrs_transpose again = { .perm = { .n = (uint32_t)rank, .v = back } };
     KilnValue *y = rg_unary(g, KILN_OP_transpose, &there, x);
     y = y && rg_one_in(g, 2) ? tail(g, y) : y;
     if (y && !rg_one_in(g, 3))

@@ -273,11 +273,11 @@ conv(Generator *q, const Entry *x)
     int64_t pads[] = { kernel / 2, kernel / 2, kernel / 2, kernel / 2 }, ones[] = { 1, 1 };
     int64_t strides[] = { 1 + below(q, 2), 1 + below(q, 2) }, shape[] = { kernel, kernel };
     KilnAttrs_conv attrs = { .auto_pad = "NOTSET",
-                             .dilations = { 2, ones },
+                             .dilations = { .n = 2, .v = ones },
                              .group = depthwise ? channels : 1,
-                             .kernel_shape = { 2, shape },
-                             .pads = { 4, pads },
-                             .strides = { 2, strides } };
+                             .kernel_shape = { .n = 2, .v = shape },
+                             .pads = { .n = 4, .v = pads },
+                             .strides = { .n = 2, .v = strides } };
     float scale;
     KilnValue *w = weights(q, 4, dims, dims[1] * kernel * kernel, 0, &scale);
     KilnValue *b = w ? bias(q, out, x->grid.scale, w) : NULL;
@@ -303,7 +303,7 @@ product(Generator *q, const Entry *x)
         int64_t perm[KILN_MAX_RANK];
         for (int d = 0; d < type->rank; d++)
             perm[d] = d < type->rank - 2 ? d : 2 * type->rank - 3 - d;
-        KilnAttrs_transpose attrs = { .perm = { (uint32_t)type->rank, perm } };
+        KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)type->rank, .v = perm } };
         KilnValue *turned = unary(q, KILN_OP_transpose, &attrs, x->real);
         KilnValue *stored = turned && below(q, 2) ? requantize(q, turned) : turned;
         return stored ? binary(q, KILN_OP_matmul, NULL, x->real, stored) : NULL;
@@ -353,16 +353,16 @@ pool(Generator *q, const Entry *x)
         return unary(q, below(q, 2) ? KILN_OP_global_average_pool : KILN_OP_global_max_pool, NULL,
                      x->real);
     KilnAttrs_max_pool most = { .auto_pad = "NOTSET",
-                                .dilations = { 2, ones },
-                                .kernel_shape = { 2, shape },
-                                .pads = { 4, pads },
-                                .strides = { 2, strides } };
+                                .dilations = { .n = 2, .v = ones },
+                                .kernel_shape = { .n = 2, .v = shape },
+                                .pads = { .n = 4, .v = pads },
+                                .strides = { .n = 2, .v = strides } };
     KilnAttrs_average_pool mean = { .auto_pad = "NOTSET",
                                     .count_include_pad = below(q, 2),
-                                    .dilations = { 2, ones },
-                                    .kernel_shape = { 2, shape },
-                                    .pads = { 4, pads },
-                                    .strides = { 2, strides } };
+                                    .dilations = { .n = 2, .v = ones },
+                                    .kernel_shape = { .n = 2, .v = shape },
+                                    .pads = { .n = 4, .v = pads },
+                                    .strides = { .n = 2, .v = strides } };
     return below(q, 2) ? unary(q, KILN_OP_max_pool, &most, x->real)
                        : unary(q, KILN_OP_average_pool, &mean, x->real);
 }
@@ -418,7 +418,7 @@ movement(Generator *q, const Entry *x)
     int64_t perm[KILN_MAX_RANK], dims[] = { type->rank ? type->dims[0] : 1, -1 };
     int64_t pads[2 * KILN_MAX_RANK] = { 0 };
     const KilnAttrs_flatten flat = { .axis = 1 };
-    KilnAttrs_transpose turn = { .perm = { (uint32_t)type->rank, perm } };
+    KilnAttrs_transpose turn = { .perm = { .n = (uint32_t)type->rank, .v = perm } };
     const KilnAttrs_pad pad = { .mode = "constant" };
     for (int d = 0; d < type->rank; d++)
         perm[d] = type->rank - 1 - d;

@@ -34,7 +34,7 @@ last_two_swapped(RandomGraph *g, KilnValue *x)
     int rank = x->type.rank;
     for (int d = 0; d < rank; d++)
         perm[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
-    KilnAttrs_transpose attrs = { .perm = { (uint32_t)rank, perm } };
+    KilnAttrs_transpose attrs = { .perm = { .n = (uint32_t)rank, .v = perm } };
     return rg_unary(g, KILN_OP_transpose, &attrs, x);
 }
 

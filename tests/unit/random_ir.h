@@ -184,8 +184,8 @@ random_ir_step_movement(RandomIR *r)
     int64_t n = random_ir_size(a), begin = RANDOM_IR_DIMS * random_ir_draw(r, 3);
     int64_t pads[] = { begin, RANDOM_IR_DIMS * random_ir_draw(r, 3) };
     int64_t start = random_ir_draw(r, (uint32_t)(n / RANDOM_IR_DIMS)) * RANDOM_IR_DIMS;
-    KilnInstrAttrs_slice slice = { .starts = { 1, &start } };
-    KilnInstrAttrs_pad pad = { .pads = { 2, pads }, .mode = "constant" };
+    KilnInstrAttrs_slice slice = { .starts = { .n = 1, .v = &start } };
+    KilnInstrAttrs_pad pad = { .pads = { .n = 2, .v = pads }, .mode = "constant" };
     KilnInstrAttrs_softmax softmax = { .axis = 0 };
     KilnBuffer *to;
     switch (random_ir_draw(r, 4)) {
@@ -235,8 +235,8 @@ random_ir_step_columns(RandomIR *r)
     int64_t n = a->type.dims[1], start[] = { 0, random_ir_draw(r, (uint32_t)n) };
     int64_t pads[] = { 0, random_ir_draw(r, 3), 0, random_ir_draw(r, 3) };
     KilnInstrAttrs_concat concat = { .axis = 1 };
-    KilnInstrAttrs_slice slice = { .starts = { 2, start } };
-    KilnInstrAttrs_pad pad = { .pads = { 4, pads }, .mode = "constant" };
+    KilnInstrAttrs_slice slice = { .starts = { .n = 2, .v = start } };
+    KilnInstrAttrs_pad pad = { .pads = { .n = 4, .v = pads }, .mode = "constant" };
     KilnType type = a->type;
     uint32_t kind = random_ir_draw(r, 3);
     type.dims[1] = kind == 0   ? n + b->type.dims[1]

@@ -216,13 +216,13 @@ check_spread(KilnFunction *function, KilnValue *x, KilnValue *weights, int64_t i
                                         .group = 1,
                                         .strides = strides,
                                         .dilations = dilations,
-                                        .output_padding = { 1, &extra },
-                                        .pads = { 2, pads } };
+                                        .output_padding = { .n = 1, .v = &extra },
+                                        .pads = { .n = 2, .v = pads } };
     KilnAttrs_conv slide = { .auto_pad = "NOTSET",
                              .group = 1,
                              .strides = strides,
                              .dilations = dilations,
-                             .pads = { 2, pads } };
+                             .pads = { .n = 2, .v = pads } };
     KilnValue *y = kiln_build(function, NULL, KILN_OP_conv_transpose, &spread,
                               (KilnValue *[]){ x, weights }, 2, NULL);
     int64_t reach = (weights->type.dims[2] - 1) * dilation + 1;

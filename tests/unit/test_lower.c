@@ -327,8 +327,8 @@ Test(lower, optional_results_are_left_out)
     Fixture f = fixture();
     KilnValue *x = argument(&f, "x", F32(1, 3, 8, 8));
     KilnAttrs_max_pool attrs = { .auto_pad = "NOTSET",
-                                 .kernel_shape = { 2, (int64_t[]){ 2, 2 } },
-                                 .strides = { 2, (int64_t[]){ 2, 2 } } };
+                                 .kernel_shape = { .n = 2, .v = (int64_t[]){ 2, 2 } },
+                                 .strides = { .n = 2, .v = (int64_t[]){ 2, 2 } } };
     KilnNode *unread = NODE(&f, max_pool, "a", &attrs, 2, x);
     KilnNode *read = NODE(&f, max_pool, "b", &attrs, 2, x);
     RETURN(&f, kiln_node_result(unread, 0), kiln_node_result(read, 1));
@@ -464,7 +464,7 @@ Test(lower, resize_has_a_scale_per_dim)
 {
     Fixture f = fixture();
     KilnValue *x = argument(&f, "x", F32(1, 1, 2, 4));
-    KilnAttrs_resize attrs = { .axes = { 2, (int64_t[]){ 3, 2 } },
+    KilnAttrs_resize attrs = { .axes = { .n = 2, .v = (int64_t[]){ 3, 2 } },
                                .coordinate_transformation_mode = "asymmetric",
                                .keep_aspect_ratio_policy = "not_larger",
                                .mode = "nearest",

@@ -260,7 +260,7 @@ Test(verify, a_subgraph_with_arguments_that_nothing_passes)
 
 Test(verify, a_list_attribute_without_elements)
 {
-    KilnAttrs_transpose attrs = { .perm = { 0, NULL } };
+    KilnAttrs_transpose attrs = { .perm = { .n = 0, .v = NULL } };
     KilnValue *x = value("x");
     KilnValue *moved = kiln_build(function, NULL, op_named("transpose"), &attrs, &x, 1, NULL);
     cr_assert(moved);
