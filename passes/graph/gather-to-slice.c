@@ -26,7 +26,7 @@ runs_within(const KilnType *x, int axis, int64_t first, int64_t n)
     int64_t least, most;
     bool open = x->dims[axis] < 0;
     kiln_type_dim_range(x, axis, &least, &most);
-    return first < 0 ? open && -first <= least && n <= -first : n <= least - first;
+    return first < 0 ? open && first >= -least && n <= -first : n <= least - first;
 }
 
 /* The indices of @node as a part of its data. */

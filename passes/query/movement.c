@@ -128,14 +128,14 @@ kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                 const KilnType *type, GError **error)
 {
     int64_t axis = part->axis;
-    KilnType own = kiln_part_type(part, part->end - part->begin);
+    KilnType own = type ? *type : kiln_part_type(part, part->end - part->begin);
     KilnValue *operands[] = { part->source, kiln_build_ints(function, before, &part->begin, 1),
                               kiln_build_ints(function, before, &part->end, 1),
                               kiln_build_ints(function, before, &axis, 1) };
     KilnNodeSpec spec = { .op = KILN_OP_slice,
                           .operands = operands,
                           .n_operands = G_N_ELEMENTS(operands),
-                          .types = type ? type : &own,
+                          .types = &own,
                           .before = before };
     KilnNode *node = kiln_node_new(function, &spec, error);
     return node ? &node->results[0] : NULL;

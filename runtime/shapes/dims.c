@@ -113,6 +113,13 @@ add_name(Statements *self, const char *text)
     return &g_array_index(self->names, Name, self->names->len - 1);
 }
 
+/* KILN_DIM_MOST is no bound that somebody stated. */
+static int64_t
+least_bound(int64_t a, int64_t b)
+{
+    return a == KILN_DIM_MOST ? b : b == KILN_DIM_MOST ? a : MIN(a, b);
+}
+
 /* @facts become what both say; the message names both sides where no number is left. */
 static gboolean
 narrow(const char *name, KilnDimFacts *facts, const KilnDimFacts *more, GError **error)
@@ -123,7 +130,8 @@ narrow(const char *name, KilnDimFacts *facts, const KilnDimFacts *more, GError *
         both = rest;
         rest = next;
     }
-    KilnDimFacts narrowed = { MAX(facts->lo, more->lo), MIN(facts->hi, more->hi), 1, facts->hint };
+    KilnDimFacts narrowed = { MAX(facts->lo, more->lo), least_bound(facts->hi, more->hi), 1,
+                              facts->hint };
     bool fits = !__builtin_mul_overflow(facts->divisor / both, more->divisor, &divisor) &&
                 narrowed.hi / divisor * divisor >= narrowed.lo;
     if (fits) {

@@ -113,7 +113,8 @@ cpu_pack_fitted(const RefCase *c, const KilnFitted *fitted, uint32_t form,
     if (bytes == 0)
         return NULL;
     void *packed = memset(exact_memory((int64_t)bytes), 0, bytes);
-    memcpy(packed, head->data, head->len);
+    if (head->len > 0)
+        memcpy(packed, head->data, head->len);
     fitted->pack(&c->instr, form, sources, packed, KILN_SLICE_WHOLE);
     cr_assert(fitted->is_sound(&c->instr, form, packed, bytes));
     return packed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What callers say of open dims: bounds, divisors, hints; what is made ahead of runs for them. */
+#include "graph/dim.h"
 #include "kiln.h"
 #include "runtime/program.h"
 #include "tests/unit/runtime_case.h"
@@ -127,6 +128,19 @@ Test(runtime_ranges, statements_that_cannot_hold)
     expect_refused(&divisor, 1, "dim N: expected a divisor of 1 to 2147483647, found -8");
     expect_refused(&hint, 1, "dim N: expected a hint in 1..8, found 9");
     expect_refused(twice, 2, "dim N: expected one range, found 1..8 and 9..16");
+}
+
+Test(runtime_ranges, bounds_beyond_those_that_nobody_states)
+{
+    const KilnDimRange far = { "N", 2, 100000000, 0, 0 };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    KilnDimFacts facts = { 0 };
+    options.ranges = &far;
+    options.n_ranges = 1;
+    g_autoptr(KilnProgram) program = program_of(pair, &options);
+    cr_assert(kiln_dim_facts(program->inputs.types[0].open[0], &facts));
+    cr_expect_eq(facts.lo, 2);
+    cr_expect_eq(facts.hi, 100000000);
 }
 
 /* --- shapes that leave dims open --- */
