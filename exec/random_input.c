@@ -271,16 +271,21 @@ kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *n
 }
 
 int64_t
-kiln_random_dim(const char *name)
+kiln_random_dim(const KilnDim *name)
 {
-    return 2 + (int64_t)(kiln_random_seed(0, name) % 3);
+    KilnDimFacts facts;
+    int64_t draw = (int64_t)(kiln_random_seed(0, kiln_dim_as_name(name)) % 3);
+    if (!kiln_dim_facts(name, &facts))
+        return 2 + draw;
+    int64_t multiple = facts.divisor, most = facts.hi / multiple;
+    int64_t least = facts.lo / multiple + (facts.lo % multiple != 0);
+    return multiple * MIN(MAX(2, least) + draw, most);
 }
 
 static bool
-random_lookup(void *data, const char *name, int64_t *out)
+random_lookup(void *table, const char *name, int64_t *out)
 {
-    (void)data;
-    *out = kiln_random_dim(name);
+    *out = kiln_random_dim(kiln_dim_name(table, name));
     return true;
 }
 
@@ -290,7 +295,8 @@ kiln_random_type(const KilnType *type)
     KilnType bound = *type;
     for (int i = 0; i < type->rank; i++) {
         int64_t extent = 2; /* of dims of which nothing is known */
-        if (type->open[i] && !kiln_dim_evaluate(type->open[i], random_lookup, NULL, &extent, NULL))
+        if (type->open[i] && !kiln_dim_evaluate(type->open[i], random_lookup,
+                                                kiln_dim_table_of(type->open[i]), &extent, NULL))
             extent = 2;
         if (type->dims[i] < 0)
             bound.dims[i] = MAX(extent, 0);

@@ -29,7 +29,7 @@ KilnTensor *kiln_random_tensor(const KilnType *type, const KilnDomain *domain, c
 
 /** @type with every open dim set: a named dim by kiln_random_dim(), an unnamed one to 2. */
 KilnType kiln_random_type(const KilnType *type);
-/** The default extent of a named dim. It depends on the name only. */
-int64_t kiln_random_dim(const char *name);
+/** The default extent of a dim that is a name. It depends on the name and on its facts only. */
+int64_t kiln_random_dim(const KilnDim *name);
 
 #endif

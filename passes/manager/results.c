@@ -49,8 +49,9 @@ kiln_results_add(KilnResults *results, const char *name, KilnTensor *tensor)
 /* --- graphs --- */
 
 static int64_t
-dim_named(const char *dims, const char *name)
+dim_named(const char *dims, const KilnDim *dim)
 {
+    const char *name = kiln_dim_as_name(dim);
     g_auto(GStrv) parts = g_strsplit(dims ? dims : "", ",", -1);
     for (int i = 0; parts[i]; i++) {
         char *value = strchr(parts[i], '=');
@@ -60,7 +61,7 @@ dim_named(const char *dims, const char *name)
         if (strcmp(g_strstrip(parts[i]), name) == 0)
             return g_ascii_strtoll(value, NULL, 10);
     }
-    return kiln_random_dim(name);
+    return kiln_random_dim(dim);
 }
 
 static KilnType
@@ -69,7 +70,7 @@ bind_dims(const KilnType *type, const char *dims)
     KilnType bound = *type;
     for (int i = 0; i < type->rank; i++) {
         if (kiln_type_dim_name(type, i))
-            bound.dims[i] = dim_named(dims, kiln_type_dim_name(type, i));
+            bound.dims[i] = dim_named(dims, type->open[i]);
     }
     return kiln_random_type(&bound);
 }

@@ -23,6 +23,25 @@ TIDY = """graph @messy(%x: f32[2,3]) {
   return %c
 }
 """
+# It takes 8 rows, which N must have.
+BOUNDED = """graph @bounded(%x: f32[N,3]) {
+  %zero = const @zero : i64[1]
+  %eight = const @eight : i64[1]
+  %y = slice(%x, %zero, %eight, %zero) : f32[8,3]
+  %r = relu(%y) : f32[8,3]
+  %q = relu(%r) : f32[8,3]
+  return %q as r
+}
+
+constants {
+  @zero = [0] : i64[1]
+  @eight = [8] : i64[1]
+}
+
+dims {
+  N: least=8, most=2048, multiple=8
+}
+"""
 
 
 class Forms(CliTest):
@@ -358,6 +377,13 @@ constants {
         self.assertEqual(self.kiln("opt", self.model, "--check"), TIDY)
         self.assertTrue(self.kiln("opt", MODEL, "--stage", "ir", "--check").startswith("func @"))
         self.assertEqual(self.kiln("opt", self.model, "--check", "--backend", "ref"), TIDY)
+
+    def test_check_within_bounds(self):
+        """A model is run at a number that its dims may have."""
+        model = self.write("b.kiln", BOUNDED)
+        done = self.start("opt", model, "--check")
+        self.assertEqual((done.returncode, done.stderr), (OK, ""))
+        self.assertNotIn("%q", done.stdout.decode())
 
     def test_modes(self):
         model = self.write("d.kiln", "graph @d(%x: f32[4]) {\n  %y = dropout(%x) : f32[4]\n  return %y\n}\n")
