@@ -35,7 +35,6 @@ check_pair(const KilnSession *session, unsigned output, unsigned input, GError *
                       to, expected, found);
 }
 
-/* What was made for other carried values does not fit. */
 gboolean
 kiln_session_carry(KilnSession *session, unsigned output, unsigned input, GError **error)
 {
@@ -51,7 +50,7 @@ kiln_session_carry(KilnSession *session, unsigned output, unsigned input, GError
                                             .axis = out->rank < 0 ? -1 : kiln_append_axis(out, in),
                                             .is_bound = session->data[input] != NULL };
     if (program->open)
-        kiln_session_drop(session);
+        kiln_session_drop(session); /* the instance was made for other carried values */
     return TRUE;
 }
 
