@@ -77,12 +77,13 @@ kiln_carry_reserve(KilnCarry *carry, const int64_t *dims, int64_t extent, int64_
         room = most ? most : MAX(MAX(extent, 2 * carry->room), ROOM_LEAST);
     bool fits = !__builtin_mul_overflow(rows, inner, &bytes) &&
                 !__builtin_mul_overflow(bytes, room, &bytes);
-    if (room == carry->room && (size_t)bytes <= carry->state_bytes)
+    if (fits && room == carry->room && (size_t)bytes <= carry->state_bytes)
         return TRUE;
     char *state = kiln_alloc_for("a carried value", 1, fits ? (size_t)bytes : SIZE_MAX, error);
     if (!state)
         return FALSE;
-    if (carry->place == KILN_CARRIED_STATE) {
+    /* A value that was bound since may have other dims, and is copied later. */
+    if (carry->place == KILN_CARRIED_STATE && !carry->is_bound) {
         size_t run = (size_t)(carry->value.dims[carry->axis] * inner);
         for (int64_t r = 0; r < rows && run; r++)
             memcpy(state + r * room * inner, carry->state + r * carry->room * inner, run);

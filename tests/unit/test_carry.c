@@ -18,6 +18,12 @@ static const char cache[] = "graph @f(%x: f32[1,2,T,2], %past: f32[1,2,P,2]) {\n
                             "  return %s, %all\n"
                             "}\n"
                             "constants { @axes = [2,3] : i64[2] }\n";
+/* The same with an open number of rows. */
+static const char batch[] = "graph @f(%x: f32[N,T,2], %past: f32[N,P,2]) {\n"
+                            "  %all = concat(%past, %x) {axis=1} : f32[N,P+T,2]\n"
+                            "  %y = neg(%all) : f32[N,P+T,2]\n"
+                            "  return %y, %all\n"
+                            "}\n";
 static const char hidden[] = "graph @f(%x: f32[N,2], %h: f32[N,2]) {\n"
                              "  %y = add(%x, %h) : f32[N,2]\n"
                              "  %z = neg(%y) : f32[N,2]\n"
@@ -180,6 +186,38 @@ Test(carry, clones_and_begins_anew)
         step(i ? session : clone, &other, 2);
         expect_value(i ? session : clone, &other);
     }
+}
+
+/* What @past and @x of @n rows, two pairs and one pair each, come to. */
+static void
+expect_rows(KilnSession *session, const float *past, const float *x, int64_t n)
+{
+    const int64_t past_dims[] = { n, 2, 2 }, x_dims[] = { n, 1, 2 };
+    GError *error = NULL;
+    must(kiln_session_bind_input_shaped(session, 0, x, 3, x_dims, &error), error);
+    must(kiln_session_bind_input_shaped(session, 1, past, 3, past_dims, &error), error);
+    must(kiln_session_run(session, &error), error);
+    const float *all = kiln_session_output(session, 1, NULL, &error);
+    must(all != NULL, error);
+    for (int64_t row = 0; row < n; row++, all += 6) {
+        cr_assert_eq(memcmp(all, past + 4 * row, 4 * sizeof(float)), 0, "%d", (int)row);
+        cr_assert_eq(memcmp(all + 4, x + 2 * row, 2 * sizeof(float)), 0, "%d", (int)row);
+    }
+}
+
+Test(carry, begins_anew_with_more_rows)
+{
+    static float past[4 * 512], x[2 * 512];
+    GError *error = NULL;
+    g_autoptr(KilnSession) session = session_of(batch);
+    for (int i = 0; i < 4 * 512; i++)
+        past[i] = x[i / 2] = (float)i;
+    must(kiln_session_carry(session, 1, 1, &error), error);
+    expect_rows(session, past, x, 1);
+    cr_expect(is_in_place(session));
+    expect_rows(session, past, x, 512);
+    expect_rows(session, past, x, 3);
+    expect_rows(session, past, x, 512);
 }
 
 Test(carry, strides_and_bound_outputs)
