@@ -97,6 +97,18 @@ kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs, KilnInf
     kiln_info_list_init(outputs, n, output_names, output_types);
 }
 
+/* An open function stands at one binding; a program takes others, too. */
+static KilnType
+type_outside(const KilnBuffer *buffer)
+{
+    KilnType type = buffer->type;
+    for (int d = 0; d < type.rank; d++) {
+        if (type.open[d])
+            type.dims[d] = KILN_DIM_UNKNOWN;
+    }
+    return type;
+}
+
 static void
 list_buffers(KilnInfoList *list, const GPtrArray *buffers)
 {
@@ -105,7 +117,7 @@ list_buffers(KilnInfoList *list, const GPtrArray *buffers)
     for (guint i = 0; i < buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(buffers, i);
         names[i] = buffer->name;
-        types[i] = buffer->type;
+        types[i] = type_outside(buffer);
     }
     kiln_info_list_init(list, buffers->len, names, types);
 }

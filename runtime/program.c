@@ -193,8 +193,10 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
                 program->value_inputs[i] ? g_bytes_get_data(program->values[i], NULL) : NULL;
         }
         bool value_is_open = program->value_inputs[i] && !program->values[i];
-        *out_open |= kiln_binding_is_open(&bindings[i]) || value_is_open;
-        if (program->model->ir_text && !kiln_binding_fits(&bindings[i], type))
+        bool open_function = program->model->ir_text && !kiln_type_is_static(type);
+        *out_open |= kiln_binding_is_open(&bindings[i]) || value_is_open || open_function;
+        if (program->model->ir_text && kiln_type_is_static(type) &&
+            !kiln_binding_fits(&bindings[i], type))
             return kiln_throw_null(
                 error, KILN_ERROR_SHAPE,
                 "shape of %s: the model is at the ir level, its shapes are fixed",
@@ -208,12 +210,15 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
 static gboolean
 shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
+    if (program->model->ir_text)
+        return kiln_program_pin(program, bindings, error);
     program->shaped = kiln_specialise(program->model->module, bindings, program->target, error);
     if (!program->shaped) {
         kiln_prefix_error(error, "%s: ", program->model->name);
         return FALSE;
     }
     kiln_info_list_clear(&program->inputs); /* what the model alone said */
+    kiln_info_list_clear(&program->outputs);
     kiln_info_lists_of_graph(program->shaped, &program->inputs, &program->outputs);
     return TRUE;
 }
@@ -286,6 +291,7 @@ kiln_program_compile(KilnModel *loaded, const KilnCompileOptions *given, GError 
     for (const char *const *note = kiln_model_notes(loaded); program->log && *note; note++)
         program->log(*note, program->data);
     kiln_info_list_copy(&program->inputs, &model->inputs);
+    kiln_info_list_copy(&program->outputs, &model->outputs);
     program->value_inputs =
         model->ir_text ? g_new0(bool, model->inputs.n + 1) : kiln_value_inputs(model->module);
     if (!read_constants(program, &options, error))
@@ -319,6 +325,7 @@ kiln_program_unref(KilnProgram *program)
     g_free(program->values);
     g_free(program->constness);
     g_free(program->cache_dir);
+    g_free(program->refusal);
     kiln_constant_cache_unref(program->cache);
     pthread_mutex_destroy(&program->lock);
     kiln_info_list_clear(&program->inputs);

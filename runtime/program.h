@@ -15,6 +15,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct KilnTemplate;
+struct KilnPackedForm;
+
 /** A kernel and its arguments: one call in a session. */
 struct KilnCall {
     KilnKernelFn run;
@@ -50,7 +53,7 @@ struct KilnProgram {
     const KilnObject *object;     /* sessions run its entry function; NULL: they walk the calls */
     GPtrArray *specialisations;   /* in order of use, the latest at the end */
     GPtrArray *templates;  /* KilnTemplate*: open programs, by the values they are made for */
-    bool refuses_open;     /* no open program can be made of the model */
+    char *refusal;         /* why no open program can be made of the model; NULL: it may be */
     double progress_done;  /* share of the present specialisation that is made */
     double progress_stage; /* share of its present stage */
 };
@@ -65,6 +68,10 @@ int kiln_program_input_named(const KilnProgram *program, const char *what, const
 /** Writes what @shapes say into @bindings, one per input; the others get no rank. */
 gboolean kiln_program_read_shapes(const KilnProgram *program, const KilnShape *shapes,
                                   unsigned n_shapes, KilnBinding *bindings, GError **error);
+
+/** Fixes dims of the inputs of an open program without a graph, at the IR level or of a file, and
+ * what follows from them: @bindings has one for each input, with -1 for what stays open. */
+gboolean kiln_program_pin(KilnProgram *program, const KilnBinding *bindings, GError **error);
 
 /** The memory of @made. */
 void kiln_specialisation_report(const KilnProgram *program, const KilnSpecialisation *made,
@@ -82,6 +89,10 @@ enum {
  * for open dims. @carries: of the session that it is for; NULL: none. */
 KilnSpecialisation *kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings,
                                             struct KilnCarries *carries, GError **error);
+/** A reference to the open program of @program, which is open, and the packed weights that it
+ * likely wants, to be freed with kiln_probe_free(). NULL with an error where there can be none. */
+struct KilnTemplate *kiln_program_open_template(KilnProgram *program,
+                                                struct KilnPackedForm **out_forms, GError **error);
 /** True if @made is the specialisation for @bindings. Needs no lock. */
 bool kiln_specialisation_fits(const KilnProgram *program, const KilnSpecialisation *made,
                               const KilnBinding *bindings);

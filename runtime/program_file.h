@@ -4,7 +4,8 @@
  *     header                       what made it and what it needs: version, kernels, vendor library
  *     sections[]                   kind, place and checksum of each, in order of kind and index
  *     text                         functions, declarations, small constants (docs/text-form.md)
- *     calls                        kernel and scratch offset of each call
+ *     calls                        kernel and scratch offset of each call; of an open program its
+ *                                  forms in their place
  *     packed … weights … values    bytes, each once, however many sections have it
  *
  * Sections of a page or more begin on a page, others on a multiple of KILN_ALIGNMENT. The bytes
@@ -26,7 +27,8 @@
     X(CALLS,    "calls")            /* KilnStoredCall per call, in order */                        \
     X(OPERANDS, "operands of a call") /* index: of the first call of a region; a byte per operand: */ \
                                     /* 1 where it is packed, else 0 */                             \
-    X(PACKED,   "packed weights")   /* index: of the call that reads them */                       \
+    X(FORMS,    "forms")            /* KilnStoredForm per packed form of an open program */         \
+    X(PACKED,   "packed weights")   /* index: of the call that reads them, or of the form */       \
     X(WEIGHT,   "weight")           /* index: among the weights of the entry that nothing writes */ \
     X(STATE,    "state")            /* index: among those that something writes */                 \
     X(CONSTANT, "constant")         /* index: among the constants of the text that are extern */   \
@@ -54,7 +56,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 6,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 7,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* big sections begin on a multiple of it */
 };
 
@@ -81,6 +83,14 @@ typedef struct {
     KilnDigest vendor;      /* of the vendor's statement about its region; zeros: no region */
     char kernel[40];        /* its name, cut if it is longer */
 } KilnStoredCall;
+
+/** Weights of a call of an open program as a kernel wants them. */
+typedef struct {
+    uint32_t call, form;
+    uint32_t fitted; /* as of a KilnStoredCall */
+    uint32_t reserved;
+    char kernel[40];
+} KilnStoredForm;
 
 /** A file that is whole and made for this library and processor. */
 typedef struct KilnProgramFile {

@@ -12,10 +12,16 @@
 #include "runtime/scope.h"
 #include "runtime/targets.h"
 
-#include "ir/text/json.h"
 #include "ir/ir.h"
-#include "runtime/tensors/file.h"
+#include "ir/kernel.h"
+#include "ir/target.h"
+#include "ir/text/json.h"
+#include "passes/context/options.h"
 #include "runtime/fold_file.h"
+#include "runtime/open/template.h"
+#include "runtime/tensors/file.h"
+
+#include <string.h>
 
 static gboolean
 copy_options(const KilnLoadOptions *options, KilnLoadOptions *copy, GError **error)
@@ -86,6 +92,7 @@ check_numbers(const KilnProgramFile *file, const KilnSpecialisation *made, GErro
     const uint32_t n[KILN_N_SECTION_KINDS] = {
         [KILN_SECTION_TEXT] = 1,
         [KILN_SECTION_CALLS] = 1,
+        [KILN_SECTION_FORMS] = 0, /* of open programs */
         [KILN_SECTION_OPERANDS] = made->n_calls,
         [KILN_SECTION_PACKED] = made->n_calls,
         [KILN_SECTION_WEIGHT] = made->n_weights,
@@ -127,9 +134,9 @@ check_values(const KilnProgramFile *file, const KilnSpecialisation *made, GError
 
 /* Of those whose buffers could not have the names of the model. */
 static gboolean
-name_outputs(const KilnProgramFile *file, KilnSpecialisation *made, GError **error)
+name_outputs(const KilnProgramFile *file, KilnInfoList *outputs, KilnArena *arena, GError **error)
 {
-    for (unsigned i = 0; i < made->outputs.n; i++) {
+    for (unsigned i = 0; i < outputs->n; i++) {
         g_autoptr(GBytes) bytes = kiln_program_file_get(file, KILN_SECTION_OUTPUT, i);
         size_t size = 0;
         const char *name = bytes ? g_bytes_get_data(bytes, &size) : NULL;
@@ -137,10 +144,146 @@ name_outputs(const KilnProgramFile *file, KilnSpecialisation *made, GError **err
             continue;
         if (!size || name[size - 1])
             return kiln_throw(error, KILN_ERROR_INVALID, "output %u: its name does not end", i);
-        made->outputs.info[i].name = kiln_arena_strdup(made->ir->module->arena, name);
+        outputs->info[i].name = kiln_arena_strdup(arena, name);
     }
+    return kiln_program_file_check(file, KILN_SECTION_OUTPUT, outputs->n, error);
+}
+
+/* --- open programs --- */
+
+/* The kernel of that name for @instr, in the target or its fallbacks; NULL where there is none. */
+static const KilnKernel *
+find_kernel(const KilnTarget *target, const KilnInstr *instr, const KilnStoredForm *form)
+{
+    if (!memchr(form->kernel, 0, sizeof form->kernel))
+        return NULL;
+    for (; target; target = target->fallback) {
+        for (uint32_t i = 0; i < target->n_kernels; i++) {
+            const KilnKernel *kernel = &target->kernels[i];
+            if (kernel->instr == instr->kind && strcmp(kernel->name, form->kernel) == 0)
+                return kernel;
+        }
+    }
+    return NULL;
+}
+
+static gboolean
+add_form(const KilnProgramFile *file, KilnTemplate *template, const KilnInstr *const *calls,
+         const KilnStoredForm *stored, uint32_t index, GError **error)
+{
+    if (stored->call >= template->n_calls)
+        return kiln_throw(error, KILN_ERROR_INVALID, "forms: expected a call below %u, found %u",
+                          template->n_calls, stored->call);
+    const KilnTarget *target =
+        kiln_target_choose(file->header->target, *file->header->vendor, error);
+    const KilnKernel *kernel = target ? find_kernel(target, calls[stored->call], stored) : NULL;
+    g_autoptr(GBytes) packed = kiln_program_file_get(file, KILN_SECTION_PACKED, index);
+    if (!packed)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "forms: expected packed weights %u, found none", index);
+    if (!kernel)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "%s: expected kernel %.*s as it was when the program was compiled, found "
+                          "none: compile the model again",
+                          kiln_instr_label(calls[stored->call]), (int)sizeof stored->kernel,
+                          stored->kernel);
+    kiln_template_add_form(template, stored->call,
+                           &(KilnPackedForm){ kernel, stored->form, packed, stored->fitted });
     return TRUE;
 }
+
+/* The likeliest forms stand first, as they do in the file. */
+static gboolean
+add_forms(const KilnProgramFile *file, KilnTemplate *template, GError **error)
+{
+    g_autoptr(GBytes) bytes = kiln_program_file_get(file, KILN_SECTION_FORMS, 0);
+    g_autofree const KilnInstr **calls = g_new0(const KilnInstr *, (gsize) template->n_calls + 1);
+    size_t size = 0, c = 0;
+    const KilnStoredForm *stored = bytes ? g_bytes_get_data(bytes, &size) : NULL;
+    size_t n = size / sizeof *stored;
+    if (size % sizeof *stored)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "forms: expected a multiple of %zu bytes, found %zu", sizeof *stored,
+                          size);
+    if (n / KILN_MAX_FORMS > template->n_calls)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "forms: expected at most %d per call, found %zu", KILN_MAX_FORMS, n);
+    kiln_foreach_instr (instr, template->function) {
+        if (!kiln_instr_is_bookkeeping(instr))
+            calls[c++] = instr;
+    }
+    for (size_t i = n; i-- > 0;) {
+        if (!add_form(file, template, calls, &stored[i], (uint32_t)i, error))
+            return FALSE;
+    }
+    return kiln_program_file_check(file, KILN_SECTION_PACKED, (uint32_t)n, error);
+}
+
+/* Weights that lie in the file are read there. Small ones stand in the text. */
+static void
+add_weights(const KilnProgramFile *file, KilnTemplate *template)
+{
+    size_t size;
+    const char *start = g_bytes_get_data(file->bytes, &size);
+    for (uint32_t i = 0; i < template->n_weights; i++) {
+        const KilnBuffer *weight = g_ptr_array_index(template->function->weights, i);
+        GBytes *bytes = weight->constant ? weight->constant->tensor->bytes : NULL;
+        const char *data = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
+        if (data && data >= start && data < start + size)
+            template->weights[i] = g_bytes_ref(bytes);
+    }
+}
+
+/* Sections that only programs of fixed shapes have. */
+static gboolean
+check_open(const KilnProgramFile *file, const KilnIRModule *ir, GError **error)
+{
+    static const KilnSectionKind fixed[] = { KILN_SECTION_CALLS, KILN_SECTION_OPERANDS,
+                                             KILN_SECTION_WEIGHT, KILN_SECTION_STATE,
+                                             KILN_SECTION_VALUE };
+    if (ir->module->folding || ir->module->declarations->len)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "expected an open function alone, found folds or regions beside it");
+    for (size_t i = 0; i < G_N_ELEMENTS(fixed); i++) {
+        if (!kiln_program_file_check(file, fixed[i], 0, error))
+            return FALSE;
+    }
+    return kiln_program_file_check(file, KILN_SECTION_FORMS, 1, error) &&
+           kiln_program_file_check(file, KILN_SECTION_TEXT, 1, error);
+}
+
+/* The program of a model that has taken the IR. */
+static KilnProgram *
+make_open_program(const KilnProgramFile *file, KilnModel *model, const KilnLoadOptions *options,
+                  KilnConstantCache *cache, GError **error)
+{
+    const KilnProgramHeader *header = file->header;
+    const KilnIRModule *ir = model->ir;
+    KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    g_autoptr(KilnProgram) program = kiln_program_new(model);
+    if (!check_open(file, ir, error))
+        return NULL;
+    program->open = true;
+    program->target = kiln_target_choose(header->target, *header->vendor, NULL);
+    program->threads = (int)header->threads;
+    program->cache = kiln_constant_cache_ref(cache);
+    program->cache_dir = g_strdup(options->cache_dir);
+    program->value_inputs = g_new0(bool, model->inputs.n + 1);
+    program->pass_options = (KilnPassOptions)KILN_PASS_OPTIONS_INIT;
+    kiln_info_list_copy(&program->inputs, &model->inputs);
+    kiln_info_list_copy(&program->outputs, &model->outputs);
+    if (!name_outputs(file, &program->outputs, ir->module->arena, error))
+        return NULL;
+    KilnTemplate *template = kiln_template_new_beside(entry, model->inputs.n);
+    g_ptr_array_add(program->templates, template);
+    add_weights(file, template);
+    if (!add_forms(file, template, error))
+        return NULL;
+    kiln_template_plan(template, program->target, program->threads);
+    return g_steal_pointer(&program);
+}
+
+/* --- programs of fixed shapes --- */
 
 /* Takes @ir over, but what is bound to it stays the caller's. */
 static KilnSpecialisation *
@@ -164,13 +307,13 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
     }
     g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &bound, error);
     good = made && check_numbers(file, made, error) && check_values(file, made, error) &&
-           name_outputs(file, made, error);
+           name_outputs(file, &made->outputs, made->ir->module->arena, error);
     return good ? g_steal_pointer(&made) : NULL;
 }
 
 static KilnProgram *
-make_program(const KilnProgramFile *file, KilnModel *model, KilnSpecialisation *made,
-             const char *cache_dir, KilnConstantCache *cache)
+make_static_program(const KilnProgramFile *file, KilnModel *model, KilnSpecialisation *made,
+                    const char *cache_dir, KilnConstantCache *cache)
 {
     const KilnProgramHeader *header = file->header;
     kiln_model_take_ir(model, g_steal_pointer(&made->ir));
@@ -189,6 +332,22 @@ make_program(const KilnProgramFile *file, KilnModel *model, KilnSpecialisation *
     return program;
 }
 
+/* Takes @ir over. */
+static KilnProgram *
+make_program(const KilnProgramFile *file, KilnModel *model, KilnIRModule *ir,
+             const KilnLoadOptions *options, GError **error)
+{
+    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    KilnConstantCache *cache = options->cache ? options->cache : model->cache;
+    if (entry->open) {
+        kiln_model_take_ir(model, ir);
+        model->ir_text = kiln_program_file_get(file, KILN_SECTION_TEXT, 0);
+        return make_open_program(file, model, options, cache, error);
+    }
+    KilnSpecialisation *made = bind(file, ir, options, cache, error);
+    return made ? make_static_program(file, model, made, options->cache_dir, cache) : NULL;
+}
+
 static KilnProgram *
 load(GBytes *bytes, const char *name, bool mapped, const KilnLoadOptions *given, GError **error)
 {
@@ -203,13 +362,11 @@ load(GBytes *bytes, const char *name, bool mapped, const KilnLoadOptions *given,
     g_autoptr(KilnModel) model = kiln_model_new(name, error);
     if (!model)
         return NULL;
-    KilnConstantCache *cache = options.cache ? options.cache : model->cache;
     KilnIRModule *ir = read_text(file, error);
-    KilnSpecialisation *made = ir ? bind(file, ir, &options, cache, error) : NULL;
-    if (made)
-        return make_program(file, model, made, options.cache_dir, cache);
-    kiln_prefix_error(error, "%s: ", name);
-    return NULL;
+    KilnProgram *program = ir ? make_program(file, model, ir, &options, error) : NULL;
+    if (!program)
+        kiln_prefix_error(error, "%s: ", name);
+    return program;
 }
 
 KilnProgram *
@@ -232,11 +389,13 @@ kiln_program_load_object(const KilnObject *object, GError **error)
     g_autoptr(KilnProgram) program = load(bytes, object->name, false, NULL, error);
     if (!program)
         return NULL;
-    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
-    if (made->n_calls != object->n_calls)
+    const KilnSpecialisation *made =
+        program->open ? NULL : g_ptr_array_index(program->specialisations, 0);
+    if (made && made->n_calls != object->n_calls)
         return kiln_throw_null(error, KILN_ERROR_INVALID, "%s: expected %u calls, found %u",
                                object->name, made->n_calls, object->n_calls);
-    program->object = object;
+    if (made)
+        program->object = object;
     return g_steal_pointer(&program);
 }
 

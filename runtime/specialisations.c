@@ -12,6 +12,7 @@
 #include "runtime/shapes/dims.h"
 #include "runtime/fold_calls.h"
 #include "runtime/open/instance.h"
+#include "runtime/open/probe.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 
@@ -164,7 +165,9 @@ static bool
 may_be_open(const KilnProgram *program)
 {
     const KilnModel *model = program->model;
-    bool may = program->open && !model->ir_text && !model->module->folding;
+    if (model->ir_text)
+        return program->open;
+    bool may = program->open && !model->module->folding;
     for (unsigned i = 0; may && i < model->inputs.n; i++) {
         const KilnArgument *argument = g_ptr_array_index(kiln_module_inputs(model->module), i);
         may = !program->values[i] && program->constness[i] == KILN_CONSTNESS_VARYING &&
@@ -180,7 +183,7 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
 {
     unsigned n = program->inputs.n;
     KilnBinding *open = g_new0(KilnBinding, (gsize)n + 1);
-    *out_any = false;
+    *out_any = program->model->ir_text != NULL; /* whose function is open, whatever is fixed */
     for (unsigned i = 0; i < n; i++) {
         bool fixed = kiln_type_is_static(&program->inputs.types[i]) || program->value_inputs[i];
         open[i] = bindings[i];
@@ -231,10 +234,13 @@ make_template(KilnProgram *program, const KilnBinding *bindings, GError **error)
     return template;
 }
 
-/* Whether shapes of their own may go on where open dims did not. */
+/* Whether shapes of their own may go on where open dims did not: a program without a graph has
+ * nothing to make theirs of. */
 static bool
-is_refusal(const GError *error)
+is_refusal(const KilnProgram *program, const GError *error)
 {
+    if (error && program->model->ir_text)
+        return false;
     return !error || g_error_matches(error, KILN_ERROR, KILN_ERROR_SHAPE) ||
            g_error_matches(error, KILN_ERROR, KILN_ERROR_UNSUPPORTED) ||
            g_error_matches(error, KILN_ERROR, KILN_ERROR_INVALID);
@@ -280,7 +286,7 @@ static gboolean
 find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **out, GError **error)
 {
     *out = NULL;
-    if (program->refuses_open || !may_be_open(program))
+    if (program->refusal || !may_be_open(program))
         return TRUE;
     *out = look_up(program, bindings, NULL);
     if (*out)
@@ -291,17 +297,77 @@ find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **
         add_template(program, *out);
         return TRUE;
     }
-    if (!is_refusal(why)) {
+    if (!is_refusal(program, why)) {
         g_propagate_error(error, g_steal_pointer(&why));
         return FALSE;
     }
-    program->refuses_open = true;
+    program->refusal = g_strdup(why ? why->message : "no dim of its inputs is open");
     if (program->log && why) {
         g_autofree char *line =
             g_strdup_printf("%s: compiled for each shape: %s", program->model->name, why->message);
         program->log(line, program->data);
     }
     return TRUE;
+}
+
+/* Values that shapes depend on are a key of open programs, and come with a run. */
+static gboolean
+check_no_values(const KilnProgram *program, GError **error)
+{
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        if (program->value_inputs[i])
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "%s: expected a program whose shapes do not depend on values, found "
+                              "input %s, on whose value they depend",
+                              program->model->name, program->inputs.info[i].name);
+    }
+    return TRUE;
+}
+
+/* The shapes as far as the model and the caller fixed them. */
+static KilnBinding *
+stated_bindings(const KilnProgram *program)
+{
+    KilnBinding *bindings = g_new0(KilnBinding, (gsize)program->inputs.n + 1);
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        const KilnType *type = &program->inputs.types[i];
+        bindings[i].rank = type->rank;
+        memcpy(bindings[i].dims, type->dims, sizeof bindings[i].dims);
+        bindings[i].constness = program->constness[i];
+    }
+    return bindings;
+}
+
+static KilnTemplate *
+open_template(KilnProgram *program, KilnPackedForm **out_forms, GError **error)
+{
+    g_autofree KilnBinding *bindings = stated_bindings(program);
+    KilnBindOptions options = bind_options(program);
+    KilnTemplate *template = NULL;
+    options.progress = NULL;
+    if (!check_no_values(program, error) || !find_template(program, bindings, &template, error))
+        return NULL;
+    if (!template)
+        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
+                               "%s: expected a program for all shapes, or one with fixed shapes, "
+                               "found one that is compiled for each shape: %s",
+                               program->model->name,
+                               program->refusal ? program->refusal
+                                                : "it has constants that come with a run");
+    *out_forms = kiln_probe_forms(template, &options, error);
+    return *out_forms ? kiln_template_ref(template) : NULL;
+}
+
+KilnTemplate *
+kiln_program_open_template(KilnProgram *program, KilnPackedForm **out_forms, GError **error)
+{
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&program->limits);
+    KilnBudget *before = kiln_budget_enter(budget);
+    pthread_mutex_lock(&program->lock);
+    KilnTemplate *template = open_template(program, out_forms, error);
+    pthread_mutex_unlock(&program->lock);
+    kiln_budget_leave(before);
+    return template;
 }
 
 /* *@out is NULL where @bindings need a program of their own. */
@@ -318,7 +384,7 @@ instantiate(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carr
         return FALSE;
     template = find_carried(program, bindings, template, carries);
     *out = template ? kiln_instance_new(template, &options, bindings, &why) : NULL;
-    if (is_refusal(why))
+    if (is_refusal(program, why))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&why));
     return FALSE;

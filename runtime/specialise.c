@@ -207,9 +207,8 @@ kiln_binding_is_open(const KilnBinding *binding)
     return open;
 }
 
-/* The same for the dims that @binding has. */
-static bool
-fits_partly(const KilnBinding *binding, const KilnType *type)
+bool
+kiln_binding_may_fit(const KilnBinding *binding, const KilnType *type)
 {
     bool fits = type->rank < 0 || type->rank == binding->rank;
     for (int i = 0; fits && i < type->rank; i++)
@@ -240,7 +239,7 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
         argument->constness = binding->constness;
     if (binding->rank < 0)
         return TRUE;
-    if (!(kiln_binding_is_open(binding) ? fits_partly : kiln_binding_fits)(binding, type))
+    if (!(kiln_binding_is_open(binding) ? kiln_binding_may_fit : kiln_binding_fits)(binding, type))
         return kiln_binding_throw(binding, argument->value.name, type, error);
     for (int i = 0; i < type->rank; i++) {
         const char *name = binding->dims[i] < 0 ? NULL : kiln_type_dim_name(type, i);

@@ -22,6 +22,8 @@ bool *kiln_value_inputs(const KilnModule *module);
 bool kiln_binding_is_open(const KilnBinding *binding);
 /** True if a tensor of @binding's shape is of @type, whose dims may be open. */
 bool kiln_binding_fits(const KilnBinding *binding, const KilnType *type);
+/** The same for the dims that @binding has. */
+bool kiln_binding_may_fit(const KilnBinding *binding, const KilnType *type);
 /** Says that @binding does not fit @type, the type of @input. Always FALSE. */
 gboolean kiln_binding_throw(const KilnBinding *binding, const char *input, const KilnType *type,
                             GError **error);

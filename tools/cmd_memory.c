@@ -11,6 +11,7 @@
 #include "runtime/compile.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
+#include "runtime/open/template.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 #include "tools/command.h"
@@ -378,30 +379,41 @@ show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *fu
                                                                     : KILN_EXIT_FAILED;
 }
 
-/* The plan of a program that was compiled before. */
-static int
-show_program(const MemoryOptions *memory, KilnOptions *options, const KilnProgram *program,
-             GError **error)
+/* What scratch memory depends on. */
+typedef struct {
+    const KilnTarget *target;
+    int threads;
+} Machine;
+
+/* The number that @pinned has for the dim of that name; -1 where it has none. */
+static int64_t
+pinned_number(const KilnIRFunction *function, const KilnInfoList *pinned, const char *name)
 {
-    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
-    if (memory->io) {
-        kiln_throw(error, KILN_ERROR_USAGE,
-                   "--io: expected a model, found %s, which is compiled already",
-                   program->model->name);
-        return KILN_EXIT_USAGE;
+    for (guint i = 0; pinned && i < function->inputs->len; i++) {
+        const KilnType *type = &((const KilnBuffer *)g_ptr_array_index(function->inputs, i))->type;
+        for (int d = 0; d < type->rank; d++) {
+            if (g_strcmp0(kiln_type_dim_name(type, d), name) == 0 && pinned->types[i].dims[d] >= 0)
+                return pinned->types[i].dims[d];
+        }
     }
-    return show(memory, options, made->function, made->plan, NULL, error);
+    return -1;
 }
 
-/* Likely numbers of all names. */
+/* Likely numbers of all names, but for those that @pinned has. *@out_any is true where it has one.
+ */
 static KilnDimBinding *
-hints_of(const KilnIRFunction *function)
+numbers_of(const KilnIRFunction *function, const KilnInfoList *pinned, bool *out_any)
 {
-    KilnDimBinding *hints = kiln_dim_binding_copy(function->arena, function->open->binding);
-    for (uint32_t i = 0; i < hints->n; i++)
-        hints->names[i].number =
-            kiln_dim_hint(kiln_dim_name(function->module->dims, hints->names[i].name));
-    return hints;
+    KilnDimBinding *numbers = kiln_dim_binding_copy(function->arena, function->open->binding);
+    *out_any = false;
+    for (uint32_t i = 0; i < numbers->n; i++) {
+        const char *name = numbers->names[i].name;
+        int64_t number = pinned_number(function, pinned, name);
+        *out_any |= number >= 0;
+        numbers->names[i].number =
+            number >= 0 ? number : kiln_dim_hint(kiln_dim_name(function->module->dims, name));
+    }
+    return numbers;
 }
 
 /* Instructions without scratch have no line. */
@@ -416,29 +428,51 @@ drop_empty_scratch(KilnMemoryPlan *plan)
     plan->n_lives = n;
 }
 
+/* @pinned: inputs some of whose dims have numbers; NULL: none has. */
 static int
 show_open(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *function,
-          const KilnPassOptions *pass_options, GError **error)
+          const Machine *machine, const KilnInfoList *pinned, GError **error)
 {
     uint32_t flags = memory->io ? KILN_PLAN_IO : 0;
-    const KilnTarget *target = pass_options->target;
+    bool any;
+    const KilnDimBinding *numbers = numbers_of(function, pinned, &any);
     g_autoptr(KilnOpenPlan) plan =
-        kiln_open_plan_most(function, target, pass_options->threads, flags);
+        any ? NULL : kiln_open_plan_most(function, machine->target, machine->threads, flags);
     bool most = plan != NULL;
-    if (!most && memory->limit != NO_LIMIT) {
+    if (!most && !any && memory->limit != NO_LIMIT) {
         kiln_throw(error, KILN_ERROR_USAGE,
                    "--limit: expected numbers or upper bounds for all open dims: give --shape");
         return KILN_EXIT_USAGE;
     }
     if (!most)
-        plan = kiln_open_plan_at(function, hints_of(function), target, pass_options->threads, flags,
-                                 error);
+        plan =
+            kiln_open_plan_at(function, numbers, machine->target, machine->threads, flags, error);
     if (!plan)
         return KILN_EXIT_FAILED;
     g_autoptr(KilnIRFunction) expressions = kiln_ir_function_copy(function);
     const Open open = { plan, expressions, most };
     drop_empty_scratch(plan->plan);
     return show(memory, options, plan->function, plan->plan, &open, error);
+}
+
+/* The plan of a program that was compiled before. */
+static int
+show_program(const MemoryOptions *memory, KilnOptions *options, const KilnProgram *program,
+             GError **error)
+{
+    if (memory->io) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--io: expected a model, found %s, which is compiled already",
+                   program->model->name);
+        return KILN_EXIT_USAGE;
+    }
+    if (program->open) {
+        const KilnTemplate *template = g_ptr_array_index(program->templates, 0);
+        return show_open(memory, options, template->function,
+                         &(Machine){ program->target, program->threads }, &program->inputs, error);
+    }
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    return show(memory, options, made->function, made->plan, NULL, error);
 }
 
 static int
@@ -454,7 +488,8 @@ plan_and_show(const MemoryOptions *memory, KilnOptions *options, const KilnModel
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     kiln_trace_step(options->progress.trace, "plan", function->name);
     if (function->open)
-        return show_open(memory, options, function, &pass_options, error);
+        return show_open(memory, options, function,
+                         &(Machine){ pass_options.target, pass_options.threads }, NULL, error);
     g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(
         function, pass_options.target, pass_options.threads, memory->io ? KILN_PLAN_IO : 0, error);
     return plan ? show(memory, options, function, plan, NULL, error) : KILN_EXIT_FAILED;

@@ -48,7 +48,7 @@ kiln_object_name(const char *path)
 
 typedef struct {
     const KilnProgramFile *file;
-    const KilnSpecialisation *made;
+    const KilnSpecialisation *made; /* NULL: its shapes are open, and sessions walk the calls */
     const char *name;
     GString *out;
 } Source;
@@ -114,6 +114,17 @@ print_call(const Source *source, uint32_t c)
     g_string_append(out, ")))\n        return why;\n");
 }
 
+static void
+print_run(const Source *source)
+{
+    g_string_append(source->out,
+                    "static const char *\nrun(const KilnFrame *frame, unsigned *at)\n{\n"
+                    "    const char *why;\n");
+    for (uint32_t c = 0; c < source->made->n_calls; c++)
+        print_call(source, c);
+    g_string_append(source->out, "    return 0;\n}\n\n");
+}
+
 /* @file: the name of the program file, as the compiler finds it. */
 static void
 print_source(const Source *source, const char *file)
@@ -133,19 +144,16 @@ print_source(const Source *source, const char *file)
         "extern const char weights[] __asm__(\"kiln_weights_of_%s\")\n"
         "    __attribute__((visibility(\"hidden\")));\n\n",
         KILN_SECTION_PAGE, name, file, name);
-    g_string_append(out, "static const char *\nrun(const KilnFrame *frame, unsigned *at)\n{\n"
-                         "    const char *why;\n");
-    for (uint32_t c = 0; c < source->made->n_calls; c++)
-        print_call(source, c);
-    g_string_append(out, "    return 0;\n}\n\n");
+    if (source->made)
+        print_run(source);
     g_string_append_printf(out,
                            "struct KilnProgram *%s_load(struct _GError **error);\n\n"
                            "struct KilnProgram *\n%s_load(struct _GError **error)\n{\n"
                            "    static const KilnObject object = { sizeof(KilnObject), \"%s\", "
-                           "weights, %zu, %u, run };\n"
+                           "weights, %zu, %u, %s };\n"
                            "    return kiln_program_load_object(&object, error);\n}\n",
                            name, name, name, g_bytes_get_size(source->file->bytes),
-                           source->made->n_calls);
+                           source->made ? source->made->n_calls : 0, source->made ? "run" : "0");
 }
 
 /* --- the header --- */
@@ -158,16 +166,17 @@ print_infos(const char *kind, const KilnInfoList *list, const char *upper, GStri
         g_string_append_printf(out, "/* %s %u, ", kind, i);
         print_comment(list->info[i].name, out);
         g_string_append_printf(out, ": %s */\n", type);
-        g_string_append_printf(out, "#define %s_%s_%u_BYTES %" G_GINT64_FORMAT "\n", upper,
-                               *kind == 'i' ? "INPUT" : "OUTPUT", i, list->info[i].bytes);
+        if (list->info[i].bytes >= 0)
+            g_string_append_printf(out, "#define %s_%s_%u_BYTES %" G_GINT64_FORMAT "\n", upper,
+                                   *kind == 'i' ? "INPUT" : "OUTPUT", i, list->info[i].bytes);
     }
 }
 
 static void
-print_header(const KilnProgram *program, const char *name, GString *out)
+print_header(const KilnProgram *program, const KilnSpecialisation *made, const char *name,
+             GString *out)
 {
     g_autofree char *upper = g_ascii_strup(name, -1);
-    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     g_string_append_printf(out,
                            MADE_BY " of kiln %s: do not edit. Link with libkiln "
                                    "of the same version. */\n"
@@ -176,14 +185,17 @@ print_header(const KilnProgram *program, const char *name, GString *out)
                            kiln_version(), upper, upper);
     print_infos("input", &program->inputs, upper, out);
     print_infos("output", &program->outputs, upper, out);
+    if (made)
+        g_string_append_printf(out,
+                               "/* What KilnSessionOptions.arena has to hold. */\n"
+                               "#define %s_ARENA_BYTES %" G_GINT64_FORMAT "\n\n",
+                               upper, made->arena_bytes);
     g_string_append_printf(
         out,
-        "/* What KilnSessionOptions.arena has to hold. */\n#define %s_ARENA_BYTES %" G_GINT64_FORMAT
-        "\n\n"
         "/** The program that is linked in, for sessions of kiln.h: a new reference. Fails as\n"
         " * kiln_program_load_bytes() does. */\n"
         "extern KilnProgram *%s_load(GError **error);\n\nG_END_DECLS\n\n#endif\n",
-        upper, made->arena_bytes, name);
+        name);
 }
 
 /* --- files --- */
@@ -299,9 +311,11 @@ print_all(const Work *work, KilnProgram *program, const char *name, const char *
         bytes ? kiln_program_file_open(bytes, work->program, true, error) : NULL;
     if (!file)
         return FALSE;
-    const Source from = { file, g_ptr_array_index(program->specialisations, 0), name, source };
+    const KilnSpecialisation *made =
+        program->open ? NULL : g_ptr_array_index(program->specialisations, 0);
+    const Source from = { file, made, name, source };
     print_source(&from, included);
-    print_header(program, name, header);
+    print_header(program, made, name, header);
     return TRUE;
 }
 

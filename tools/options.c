@@ -487,7 +487,6 @@ check_settled(const KilnOptions *options, const char *path, GError **error)
         { "no-offload", options->no_offload },
         { "mode", options->mode },
         { "const", options->constness },
-        { "shape", options->shapes },
         { "shape-hint", options->shape_hints },
         { "prefer", options->prefer },
         { "no-verify", options->no_verify },
@@ -525,6 +524,9 @@ load_program(KilnOptions *options, const char *path, GBytes *bytes, KilnProgram 
         return NULL;
     *out = bytes ? kiln_program_load_bytes(bytes, path, &load, error)
                  : kiln_program_load(path, &load, error);
+    const KilnShapeTexts texts = { options->shapes, options->shape_hints };
+    if (*out && !kiln_program_pin_texts(*out, &texts, error))
+        g_clear_pointer(out, kiln_program_unref);
     return *out ? kiln_model_ref((*out)->model) : NULL;
 }
 

@@ -253,8 +253,9 @@ KILN_API void kiln_program_invalidate_constants(KilnProgram *program);
 KILN_API uint64_t kiln_program_fold_runs(const KilnProgram *program);
 
 /** Writes @program to a file that kiln_program_load() maps: optimized, planned, with its weights
- * packed for the kernels of this processor. The file appears whole or not at all. Errors: IO; USAGE
- * where shapes, or values that shapes depend on, come with the inputs. */
+ * packed for the kernels of this processor. A program with open dims stays open. The file appears
+ * whole or not at all. Errors: IO; USAGE where values that shapes depend on come with the inputs;
+ * UNSUPPORTED where the model is compiled for each shape; those of kiln_program_compile(). */
 KILN_API gboolean kiln_program_save(KilnProgram *program, const char *path, GError **error);
 
 typedef struct {

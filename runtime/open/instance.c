@@ -387,7 +387,7 @@ bool
 kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings)
 {
     KilnInstance *instance = made->instance;
-    return instance && kiln_template_read(instance->origin, bindings, &instance->next) &&
+    return instance && kiln_template_read(instance->origin, bindings, &instance->next, NULL) &&
            has_values(made, bindings);
 }
 
@@ -411,9 +411,11 @@ kiln_instance_new(KilnTemplate *origin, const KilnBindOptions *options, const Ki
     out->values = g_new0(GBytes *, (gsize)n + 1);
     for (unsigned i = 0; i < n; i++)
         out->values[i] = origin->values[i] ? g_bytes_ref(origin->values[i]) : NULL;
-    if (!kiln_instance_takes(out, bindings))
+    if (!kiln_template_read(origin, bindings, &out->instance->next, error))
+        return NULL;
+    if (!has_values(out, bindings))
         return kiln_throw_null(error, KILN_ERROR_SHAPE,
-                               "%s: the shapes do not fit the open program",
+                               "%s: the values of inputs do not fit the open program",
                                origin->function->name);
     return kiln_instance_move(out, bindings, error) ? g_steal_pointer(&out) : NULL;
 }

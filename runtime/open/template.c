@@ -16,14 +16,12 @@ count_calls(const KilnIRFunction *function)
     return n;
 }
 
-/* @function belongs to the module of @ir, or to the template where @ir is NULL. */
 static KilnTemplate *
-template_of(KilnIRModule *ir, KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
+template_of(KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
 {
     KilnTemplate *self = g_new0(KilnTemplate, 1);
     atomic_init(&self->references, 1);
     pthread_mutex_init(&self->lock, NULL);
-    self->ir = ir;
     self->function = function;
     self->binding = function->open->binding;
     self->facts = g_new0(KilnDimFacts, self->binding->n + 1);
@@ -36,8 +34,35 @@ template_of(KilnIRModule *ir, KilnIRFunction *function, GBytes *const *values, u
         self->values[i] = values[i] ? g_bytes_ref(values[i]) : NULL;
     self->n_calls = count_calls(function);
     self->forms = g_new0(KilnPackedForm, (gsize)self->n_calls * KILN_MAX_FORMS + 1);
-    self->weights = g_new0(GBytes *, function->weights->len + 1);
+    self->n_weights = function->weights->len;
+    self->weights = g_new0(GBytes *, (gsize)self->n_weights + 1);
     return self;
+}
+
+/* The number of its call for each id of an instruction; UINT32_MAX for those that are none. */
+static uint32_t *
+number_calls(const KilnIRFunction *function)
+{
+    uint32_t *by_id = g_new(uint32_t, (gsize)function->next_id + 1), c = 0;
+    for (uint32_t i = 0; i <= function->next_id; i++)
+        by_id[i] = UINT32_MAX;
+    kiln_foreach_instr (instr, function) {
+        if (!kiln_instr_is_bookkeeping(instr))
+            by_id[instr->id] = c++;
+    }
+    return by_id;
+}
+
+/* Per call of @function: what @by_id says of its id, where that is below @n_ids. */
+static uint32_t *
+calls_by_id(const KilnIRFunction *function, const uint32_t *by_id, uint32_t n_ids)
+{
+    uint32_t *calls = g_new(uint32_t, (gsize)count_calls(function) + 1), c = 0;
+    kiln_foreach_instr (instr, function) {
+        if (!kiln_instr_is_bookkeeping(instr))
+            calls[c++] = instr->id < n_ids ? by_id[instr->id] : UINT32_MAX;
+    }
+    return calls;
 }
 
 void
@@ -50,13 +75,24 @@ KilnTemplate *
 kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
 {
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-    return template_of(ir, function, values, n_inputs);
+    KilnTemplate *self = template_of(function, values, n_inputs);
+    self->ir = ir;
+    return self;
+}
+
+KilnTemplate *
+kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs)
+{
+    g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
+    return template_of(function, none, n_inputs);
 }
 
 KilnTemplate *
 kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
 {
     KilnIRFunction *function = kiln_ir_function_copy(base->function);
+    uint32_t n_ids = function->next_id;
+    g_autofree uint32_t *by_id = number_calls(function);
     KilnAppend *appends = g_new0(KilnAppend, (gsize)carries->n + 1);
     KilnCarry *pairs = g_new0(KilnCarry, (gsize)carries->n + 1);
     for (unsigned k = 0; k < carries->n; k++) {
@@ -67,8 +103,9 @@ kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
             kiln_ir_append_in_place(function, g_ptr_array_index(function->outputs, carry->output),
                                     g_ptr_array_index(function->inputs, carry->input), &appends[k]);
     }
-    KilnTemplate *self = template_of(NULL, function, base->values, base->n_inputs);
+    KilnTemplate *self = template_of(function, base->values, base->n_inputs);
     self->base = kiln_template_ref(base);
+    self->of_base = calls_by_id(function, by_id, n_ids);
     self->appends = appends;
     self->pairs = (KilnCarries){ carries->n, pairs };
     return self;
@@ -97,7 +134,7 @@ kiln_template_unref(KilnTemplate *self)
 {
     if (!self || atomic_fetch_sub(&self->references, 1) != 1)
         return;
-    for (guint i = 0; i < self->function->weights->len; i++)
+    for (uint32_t i = 0; i < self->n_weights; i++)
         g_clear_pointer(&self->weights[i], g_bytes_unref);
     for (uint32_t i = 0; i < self->n_calls * KILN_MAX_FORMS; i++)
         g_clear_pointer(&self->forms[i].packed, g_bytes_unref);
@@ -107,11 +144,12 @@ kiln_template_unref(KilnTemplate *self)
     g_free(self->forms);
     g_free(self->values);
     g_free(self->facts);
+    g_free(self->of_base);
     g_free(self->appends);
     g_free(self->pairs.v);
     if (self->base)
         kiln_ir_function_free(self->function);
-    else
+    if (self->ir)
         kiln_ir_module_free(self->ir);
     kiln_template_unref(self->base);
     kiln_open_plan_free(self->most);
@@ -121,66 +159,107 @@ kiln_template_unref(KilnTemplate *self)
 
 /* --- names --- */
 
-static bool
-keeps_facts(const KilnDimFacts *facts, int64_t number)
+static gboolean
+keep_facts(const KilnTemplate *self, uint32_t n, int64_t number, GError **error)
 {
-    return number >= facts->lo && number <= facts->hi && number % facts->divisor == 0;
+    const KilnDimFacts *facts = &self->facts[n];
+    if (number >= facts->lo && number <= facts->hi && number % facts->divisor == 0)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_SHAPE,
+                      "dim %s: expected %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
+                      " in steps of %" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
+                      self->binding->names[n].name, facts->lo, facts->hi, facts->divisor, number);
+}
+
+/* The number of a name of @type's dim @d; @known has the names that were met before. */
+static gboolean
+read_name(const KilnTemplate *self, const char *name, int64_t number, KilnDimBinding *out,
+          uint64_t *known, GError **error)
+{
+    uint32_t n = 0;
+    while (n < out->n && strcmp(out->names[n].name, name) != 0)
+        n++;
+    if (n >= MIN(out->n, 64u))
+        return kiln_throw(error, KILN_ERROR_SHAPE, "dim %s: no name of the open program", name);
+    if (*known >> n & 1 && out->names[n].number != number)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "dim %s: expected one number, found %" G_GINT64_FORMAT
+                          " and %" G_GINT64_FORMAT,
+                          name, out->names[n].number, number);
+    if (!keep_facts(self, n, number, error))
+        return FALSE;
+    out->names[n].number = number;
+    *known |= (uint64_t)1 << n;
+    return TRUE;
+}
+
+static const KilnBuffer *
+input_of(const KilnTemplate *self, guint i)
+{
+    return g_ptr_array_index(self->function->inputs, i);
 }
 
 /* The numbers of names that are dims of inputs; a name stands for one number wherever it occurs. */
-static bool
-read_names(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out)
+static gboolean
+read_names(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out,
+           GError **error)
 {
     uint64_t known = 0;
     for (guint i = 0; i < self->function->inputs->len; i++) {
-        const KilnType *type =
-            &((const KilnBuffer *)g_ptr_array_index(self->function->inputs, i))->type;
+        const KilnType *type = &input_of(self, i)->type;
+        if (type->rank != bindings[i].rank)
+            return kiln_binding_throw(&bindings[i], input_of(self, i)->name, type, error);
         for (int d = 0; d < type->rank; d++) {
             const char *name = kiln_type_dim_name(type, d);
-            uint32_t n = 0;
-            while (name && n < out->n && strcmp(out->names[n].name, name) != 0)
-                n++;
-            if (!name)
-                continue;
-            bool first = n < 64 && !(known >> n & 1);
-            if (n >= MIN(out->n, 64u) || (!first && out->names[n].number != bindings[i].dims[d]) ||
-                !keeps_facts(&self->facts[n], bindings[i].dims[d]))
-                return false;
-            out->names[n].number = bindings[i].dims[d];
-            known |= (uint64_t)1 << n;
+            if (name && !read_name(self, name, bindings[i].dims[d], out, &known, error)) {
+                kiln_prefix_error(error, "input %s: ", input_of(self, i)->name);
+                return FALSE;
+            }
         }
     }
-    return true;
+    return TRUE;
 }
 
-bool
-kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out)
+gboolean
+kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out,
+                   GError **error)
 {
-    if (!read_names(self, bindings, out))
-        return false;
+    if (!read_names(self, bindings, out, error))
+        return FALSE;
     for (guint i = 0; i < self->function->inputs->len; i++) {
-        const KilnType *type =
-            &((const KilnBuffer *)g_ptr_array_index(self->function->inputs, i))->type;
-        if (type->rank != bindings[i].rank)
-            return false;
+        const KilnType *type = &input_of(self, i)->type;
         for (int d = 0; d < type->rank; d++) {
             int64_t number = type->dims[d];
             if (type->open[d] &&
-                !kiln_dim_evaluate(type->open[d], kiln_dim_binding_lookup, out, &number, NULL))
-                return false;
-            if (number != bindings[i].dims[d])
-                return false;
+                !kiln_dim_evaluate(type->open[d], kiln_dim_binding_lookup, out, &number, error))
+                return FALSE;
+            if (number == bindings[i].dims[d])
+                continue;
+            return kiln_throw(error, KILN_ERROR_SHAPE,
+                              "input %s: dim %d: expected %" G_GINT64_FORMAT
+                              ", found %" G_GINT64_FORMAT,
+                              input_of(self, i)->name, d, number, bindings[i].dims[d]);
         }
     }
-    return true;
+    return TRUE;
 }
 
 /* --- weights --- */
 
-static KilnPackedForm *
-forms_of(KilnTemplate *self, uint32_t call)
+/* Whoever has the weights: a template for carried values has those of the one that it is of. */
+static KilnTemplate *
+owner_of(KilnTemplate *self)
 {
-    return &self->forms[(size_t)call * KILN_MAX_FORMS];
+    return self->base ? self->base : self;
+}
+
+/* The forms of call @c; NULL where the owner has no such call. */
+static KilnPackedForm *
+forms_of(KilnTemplate *self, uint32_t c)
+{
+    uint32_t of_owner = self->base ? self->of_base[c] : c;
+    return of_owner == UINT32_MAX ? NULL
+                                  : &owner_of(self)->forms[(size_t)of_owner * KILN_MAX_FORMS];
 }
 
 static bool
@@ -189,33 +268,69 @@ is_form(const KilnPackedForm *form, const KilnBoundCall *call)
     return form->packed && form->kernel == call->kernel && form->form == call->form;
 }
 
-/* False where some weight has to be packed or viewed first. */
-static bool
-take_weights(KilnTemplate *self, KilnBinder *binder)
+/* Bytes of a file are looked at when a kernel wants them: it knows how many there must be. */
+static gboolean
+check_form(const KilnPackedForm *form, const KilnBoundCall *call, GError **error)
+{
+    size_t size;
+    const void *data = g_bytes_get_data(form->packed, &size);
+    const KilnFitted *fitted = form->fitted ? call->kernel->fitted : NULL;
+    bool sound = form->fitted ? fitted && fitted->is_sound(call->instr, call->form, data, size)
+                              : size == call->packed_bytes;
+    return sound || kiln_throw(error, KILN_ERROR_INVALID,
+                               "%s: packed weights: expected what %s packs, found %zu other bytes",
+                               kiln_instr_label(call->instr), call->kernel->name, size);
+}
+
+static gboolean
+take_packed(KilnTemplate *self, KilnBoundCall *call, uint32_t c, GError **error)
+{
+    KilnPackedForm *forms = forms_of(self, c);
+    for (uint32_t f = 0; forms && f < KILN_MAX_FORMS; f++) {
+        if (!is_form(&forms[f], call))
+            continue;
+        if (!check_form(&forms[f], call, error))
+            return FALSE;
+        call->packed = g_bytes_ref(forms[f].packed);
+        call->fitted = forms[f].fitted;
+        call->packed_bytes = g_bytes_get_size(forms[f].packed);
+        return TRUE;
+    }
+    return TRUE;
+}
+
+/* *@out_all is false where some weight has to be packed or viewed first. */
+static gboolean
+take_weights(KilnTemplate *self, KilnBinder *binder, bool *out_all, GError **error)
 {
     KilnSpecialisation *out = binder->out;
-    bool all = true;
+    const KilnTemplate *owner = owner_of(self);
+    *out_all = true;
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
-        for (uint32_t f = 0; f < KILN_MAX_FORMS && call->packed_bytes && !call->packed; f++) {
-            const KilnPackedForm *form = &forms_of(self, c)[f];
-            if (!is_form(form, call))
-                continue;
-            call->packed = g_bytes_ref(form->packed);
-            call->fitted = form->fitted;
-            call->packed_bytes = g_bytes_get_size(form->packed);
-        }
-        all &= !call->packed_bytes || call->packed;
+        if (call->packed_bytes && !call->packed && !take_packed(self, call, c, error))
+            return FALSE;
+        *out_all &= !call->packed_bytes || call->packed;
     }
     for (guint i = 0; i < out->function->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);
         GBytes **to = &out->weights[binder->place[weight->id]];
         if (!binder->read_plain[weight->id] || binder->written[weight->id] || *to)
             continue;
-        *to = self->weights[i] ? g_bytes_ref(self->weights[i]) : NULL;
-        all &= *to != NULL;
+        *to = i < owner->n_weights && owner->weights[i] ? g_bytes_ref(owner->weights[i]) : NULL;
+        *out_all &= *to != NULL;
     }
-    return all;
+    return TRUE;
+}
+
+void
+kiln_template_add_form(KilnTemplate *self, uint32_t c, const KilnPackedForm *form)
+{
+    KilnPackedForm *forms = forms_of(self, c);
+    g_clear_pointer(&forms[KILN_MAX_FORMS - 1].packed, g_bytes_unref);
+    memmove(forms + 1, forms, (KILN_MAX_FORMS - 1) * sizeof *forms);
+    forms[0] = *form;
+    g_bytes_ref(form->packed);
 }
 
 /* What is new stands first: of two forms that others keep, the older goes. */
@@ -223,34 +338,34 @@ static void
 keep_weights(KilnTemplate *self, const KilnBinder *binder)
 {
     const KilnSpecialisation *out = binder->out;
+    KilnTemplate *owner = owner_of(self);
     for (uint32_t c = 0; c < out->n_calls; c++) {
         const KilnBoundCall *call = &out->calls[c];
-        KilnPackedForm *forms = forms_of(self, c);
-        bool kept = !call->packed;
-        for (uint32_t f = 0; f < KILN_MAX_FORMS; f++)
-            kept |= forms[f].packed && is_form(&forms[f], call);
-        if (kept)
-            continue;
-        g_clear_pointer(&forms[KILN_MAX_FORMS - 1].packed, g_bytes_unref);
-        memmove(forms + 1, forms, (KILN_MAX_FORMS - 1) * sizeof *forms);
-        forms[0] =
-            (KilnPackedForm){ call->kernel, call->form, g_bytes_ref(call->packed), call->fitted };
+        const KilnPackedForm *forms = forms_of(self, c);
+        bool kept = !call->packed || !forms;
+        for (uint32_t f = 0; !kept && f < KILN_MAX_FORMS; f++)
+            kept = is_form(&forms[f], call);
+        if (!kept)
+            kiln_template_add_form(
+                self, c, &(KilnPackedForm){ call->kernel, call->form, call->packed, call->fitted });
     }
-    for (guint i = 0; i < out->function->weights->len; i++) {
+    for (guint i = 0; i < owner->n_weights; i++) {
         const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);
         GBytes *view = out->weights[binder->place[weight->id]];
-        if (view && !self->weights[i] && !binder->written[weight->id])
-            self->weights[i] = g_bytes_ref(view);
+        if (view && !owner->weights[i] && !binder->written[weight->id])
+            owner->weights[i] = g_bytes_ref(view);
     }
 }
 
 gboolean
 kiln_template_weights(KilnTemplate *self, KilnBinder *binder, GError **error)
 {
-    pthread_mutex_lock(&self->lock);
-    gboolean good = take_weights(self, binder);
-    if (!good && (good = kiln_bind_weights(binder, error)))
+    KilnTemplate *owner = owner_of(self);
+    bool all;
+    pthread_mutex_lock(&owner->lock);
+    gboolean good = take_weights(self, binder, &all, error);
+    if (good && !all && (good = kiln_bind_weights(binder, error)))
         keep_weights(self, binder);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&owner->lock);
     return good;
 }

@@ -24,7 +24,7 @@ enum {
 };
 
 /** The weights of a call as a kernel wants them. */
-typedef struct {
+typedef struct KilnPackedForm {
     const KilnKernel *kernel;
     uint32_t form;
     GBytes *packed; /* NULL: there is none */
@@ -34,25 +34,29 @@ typedef struct {
 /** Immutable but for the weights, which instances pack when they need them first. */
 typedef struct KilnTemplate {
     atomic_int references;
-    struct KilnTemplate *base; /* that it was made of for carried values, and owns the module; NULL:
-                                  it owns one itself */
-    KilnIRModule *ir;
-    KilnIRFunction *function; /* the entry, open */
-    KilnAppend *appends;      /* per carried value; its state is NULL where it has none */
-    KilnCarries pairs;        /* the outputs and inputs of these, nothing else */
-    KilnDimBinding *binding;  /* its names; the numbers are those at which it stands */
-    KilnDimFacts *facts;      /* per name */
-    KilnOpenPlan *most;       /* of all bindings, where all names have bounds; else NULL */
-    GBytes **values;          /* the key: per input whose value shapes depend on, else NULL */
+    struct KilnTemplate *base; /* that it was made of for carried values, and has the weights; NULL:
+                                  it has them itself */
+    KilnIRModule *ir;          /* that it owns; NULL: another owns the module */
+    KilnIRFunction *function;  /* the entry, open */
+    uint32_t *of_base;         /* per call: that of @base; UINT32_MAX: it has none */
+    KilnAppend *appends;       /* per carried value; its state is NULL where it has none */
+    KilnCarries pairs;         /* the outputs and inputs of these, nothing else */
+    KilnDimBinding *binding;   /* its names; the numbers are those at which it stands */
+    KilnDimFacts *facts;       /* per name */
+    KilnOpenPlan *most;        /* of all bindings, where all names have bounds; else NULL */
+    GBytes **values;           /* the key: per input whose value shapes depend on, else NULL */
     unsigned n_inputs;
     pthread_mutex_t lock;  /* guards the fields below */
     KilnPackedForm *forms; /* KILN_MAX_FORMS per call */
     uint32_t n_calls;
     GBytes **weights; /* per weight of the function: as an aligned view; NULL: not needed yet */
+    uint32_t n_weights;
 } KilnTemplate;
 
 /** Takes @ir over, whose entry is open. @values are copied. */
 KilnTemplate *kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs);
+/** The same for the function of a model, which must live as long, without such values. */
+KilnTemplate *kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs);
 /** A copy of @base whose function appends to the values of @carries where it can. */
 KilnTemplate *kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries);
 /** True if it was made for the outputs and inputs of @carries. */
@@ -62,11 +66,15 @@ void kiln_template_plan(KilnTemplate *self, const KilnTarget *target, int thread
 KilnTemplate *kiln_template_ref(KilnTemplate *self);
 void kiln_template_unref(KilnTemplate *self);
 
-/** Writes the numbers that @bindings give to the names into @out, which has room for all. False
- * where a dim of an input is not what the other dims make of it, or a number breaks the facts of
- * its name: then the program is compiled for these shapes alone, or refuses them. */
-bool kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out);
+/** Writes the numbers that @bindings give to the names into @out, which has room for all.
+ * KILN_ERROR_SHAPE where a dim of an input is not what the other dims make of it, or a number
+ * breaks the facts of its name: then the program is compiled for these shapes alone, or refuses
+ * them. */
+gboolean kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings,
+                            KilnDimBinding *out, GError **error);
 
+/** Adds packed weights of call @c, which stand before those that are there. */
+void kiln_template_add_form(KilnTemplate *self, uint32_t c, const KilnPackedForm *form);
 /** Gives @out, an instance whose kernels are chosen, the weights that it wants: those that others
  * packed before it, and what @binder packs now. */
 gboolean kiln_template_weights(KilnTemplate *self, KilnBinder *binder, GError **error);

@@ -373,6 +373,15 @@ make_module(const KilnModel *model, const KilnDimStatement *statements, unsigned
     return good;
 }
 
+static bool
+is_open(const KilnModel *model)
+{
+    bool open = false;
+    for (unsigned i = 0; i < model->inputs.n; i++)
+        open |= !kiln_type_is_static(&model->inputs.types[i]);
+    return open;
+}
+
 KilnModel *
 kiln_model_with_dims(KilnModel *model, const KilnDimStatement *statements, unsigned n,
                      GError **error)
@@ -381,9 +390,10 @@ kiln_model_with_dims(KilnModel *model, const KilnDimStatement *statements, unsig
     if (!n)
         return kiln_model_ref(model);
     if (model->ir_text)
-        return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "%s: %s: the model is at the ir level, its shapes are fixed",
-                               statements[0].what, model->name);
+        return kiln_throw_null(error, KILN_ERROR_USAGE, "%s: %s: the model is at the ir level, %s",
+                               statements[0].what, model->name,
+                               is_open(model) ? "where dims of inputs take numbers alone"
+                                              : "its shapes are fixed");
     return make_module(model, statements, n, &module, error)
                ? kiln_model_beside(model, module, error)
                : NULL;

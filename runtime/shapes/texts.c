@@ -6,6 +6,7 @@
 #include "runtime/kiln-shapes.h"
 #include "runtime/model.h"
 #include "runtime/shapes/dims.h"
+#include "runtime/specialise.h"
 
 #include <string.h>
 
@@ -253,4 +254,23 @@ kiln_model_with_texts(KilnModel *model, const KilnShapeTexts *given, GError **er
         return NULL;
     return kiln_model_with_dims(model, (const KilnDimStatement *)statements->data, statements->len,
                                 error);
+}
+
+gboolean
+kiln_program_pin_texts(KilnProgram *program, const KilnShapeTexts *given, GError **error)
+{
+    unsigned n = 0;
+    if (!given->shapes)
+        return TRUE;
+    if (!program->open)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--shape: expected a model, found %s, which is compiled already",
+                          program->model->name);
+    g_autoptr(KilnModel) checked = kiln_model_with_texts(program->model, given, error);
+    KilnShape *shapes = checked ? kiln_shapes_of_texts(given, checked, &n, error) : NULL;
+    g_autofree KilnBinding *bindings = g_new0(KilnBinding, (gsize)program->inputs.n + 1);
+    gboolean good = shapes && kiln_program_read_shapes(program, shapes, n, bindings, error) &&
+                    kiln_program_pin(program, bindings, error);
+    kiln_shapes_free(shapes, n);
+    return good;
 }

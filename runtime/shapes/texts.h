@@ -5,6 +5,7 @@
 
 #include "runtime/kiln-shapes.h"
 #include "runtime/model.h"
+#include "runtime/program.h"
 
 /** Both lists end with NULL, and may be NULL. */
 typedef struct {
@@ -18,6 +19,9 @@ KilnModel *kiln_model_with_texts(KilnModel *model, const KilnShapeTexts *given, 
  * with kiln_shapes_free(). */
 KilnShape *kiln_shapes_of_texts(const KilnShapeTexts *given, const KilnModel *model,
                                 unsigned *out_n, GError **error);
+/** Fixes the dims of the inputs of a loaded program for which the texts have numbers.
+ * KILN_ERROR_USAGE where all its shapes are fixed already. */
+gboolean kiln_program_pin_texts(KilnProgram *program, const KilnShapeTexts *given, GError **error);
 void kiln_shapes_free(KilnShape *shapes, unsigned n);
 
 #endif

@@ -461,7 +461,7 @@ check_shapes(void)
     CHECK(kiln_program_prepare(program, &rows, 1, &error));
     CHECK(kiln_program_memory_for(program, &rows, 1, &memory, &error) && memory.arena >= 0);
     FAILS(kiln_program_memory_for(program, NULL, 0, &memory, &error), USAGE, "an upper bound");
-    FAILS(kiln_program_save(program, "/dev/null", &error), USAGE, "shape");
+    CHECK(kiln_program_save(program, "/dev/null", &error));
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
     FAILS(kiln_session_bind_input(session, 0, x, sizeof x, &error), SHAPE, "its shape is open");
     const int64_t two[] = { 2, 3 }, one[] = { 1, 3 }, wrong[] = { -2, 3 },

@@ -19,15 +19,31 @@ DRIVER = """#include <stdio.h>
 #include <string.h>
 %(includes)s
 
+/* Open dims are 5. */
+static size_t
+dims_of(KilnProgram *program, unsigned i, int64_t *dims)
+{
+    const KilnTensorInfo *info = kiln_program_input(program, i);
+    size_t n = 1;
+    for (int d = 0; d < info->rank; d++) {
+        dims[d] = info->dims[d] < 0 ? 5 : info->dims[d];
+        n *= (size_t)dims[d];
+    }
+    return n;
+}
+
 static KilnSession *
 open_session(KilnProgram *program, float **inputs, gboolean poison)
 {
     KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
     options.poison = poison;
     KilnSession *session = kiln_session_new(program, &options, NULL);
-    for (unsigned i = 0; session && i < kiln_program_n_inputs(program); i++)
-        if (!kiln_session_bind_input(session, i, inputs[i], (size_t)kiln_program_input(program, i)->bytes, NULL))
+    for (unsigned i = 0; session && i < kiln_program_n_inputs(program); i++) {
+        int64_t dims[8];
+        dims_of(program, i, dims);
+        if (!kiln_session_bind_input_shaped(session, i, inputs[i], kiln_program_input(program, i)->rank, dims, NULL))
             return NULL;
+    }
     return session;
 }
 
@@ -39,7 +55,8 @@ same(KilnProgram *linked, const char *path)
         return 0;
     float *inputs[4];
     for (unsigned i = 0; i < kiln_program_n_inputs(linked); i++) {
-        size_t n = (size_t)kiln_program_input(linked, i)->bytes / 4;
+        int64_t dims[8];
+        size_t n = dims_of(linked, i, dims);
         inputs[i] = g_new(float, n);
         for (size_t k = 0; k < n; k++)
             inputs[i][k] = (float)((k + i) * 7919 %% 101) / 101;
@@ -72,6 +89,16 @@ main(void)
 %(checks)s
     return failed;
 }
+"""
+
+# One program for all shapes, without an entry function.
+OPEN_DIMS = """graph @f(%x: f32[T,64]) {
+  %w = const @w : f32[64,48]
+  %a = matmul(%x, %w) : f32[T,48]
+  %y = gelu(%a) : f32[T,48]
+  return %y
+}
+constants { @w = random_normal(seed=1, std=0.1) : f32[64,48] }
 """
 
 # Weights that are packed, read as they are, and written.
@@ -119,8 +146,9 @@ class Objects(CliTest):
 
     def test_several_models_in_one_binary(self):
         fold, state = self.write("fold.kiln", FOLDS_AT_FIRST_RUN), self.write("state.kiln", STATE)
+        open_dims = self.write("open.kiln", OPEN_DIMS)
         subjects = {"digits": (MODEL,), "own": (MODEL, "--pipeline", "own"), "vendor": (MODEL, "--pipeline", "offload"),
-                    "fold": (fold,), "state": (state,)}
+                    "fold": (fold,), "state": (state,), "open": (open_dims,)}
         for name, (model, *options) in subjects.items():
             self.object(model, name, *options)
         checks = "".join(f'    failed |= !same({name}_load(NULL), "{name}.kiln-program") && printf("{name}\\n");\n'

@@ -7,6 +7,16 @@ import unittest
 from harness import FAILED, FOLDS_AT_FIRST_RUN, KILN, MODEL, OPEN, SHARED, UNSUPPORTED, USAGE, CliTest, main
 
 
+LAYER = """graph @f(%x: f32[T,64]) {
+  %w = const @w : f32[64,48]
+  %a = matmul(%x, %w) : f32[T,48]
+  %y = gelu(%a) : f32[T,48]
+  return %y
+}
+constants { @w = random_normal(seed=1, std=0.1) : f32[64,48] }
+"""
+
+
 class Compiled(CliTest):
     def compile(self, model=MODEL, name="model.kiln-program", *options):
         path = self.dir / name
@@ -76,11 +86,40 @@ class Programs(Compiled):
     def test_refusals(self):
         self.fails(USAGE, "expected -o F, found none", "compile", MODEL)
         model = self.write("open.kiln", OPEN)
-        self.fails(USAGE, "depend on the inputs", "compile", model, "-o", self.dir / "p")
-        self.assertEqual(self.files(), ["open.kiln"])
+        ranks = self.write("ranks.kiln", "graph @f(%x: f32[*]) {\n  %y = relu(%x) : f32[*]\n  return %y\n}\n")
+        self.fails(UNSUPPORTED, "found one that is compiled for each shape", "compile", ranks, "-o", self.dir / "p")
+        self.assertEqual(self.files(), ["open.kiln", "ranks.kiln"])
         self.compile(model, "p", "--shape", "x=2x3", "--shape", "y=2x3")
         self.fails(FAILED, "cannot be written", "compile", MODEL, "-o", self.dir / "no/folder")
-        self.assertEqual(self.files(), ["open.kiln", "p"])
+        self.assertEqual(self.files(), ["open.kiln", "p", "ranks.kiln"])
+
+    def test_open_dims(self):
+        model = self.write("open.kiln", LAYER)
+        program = self.compile(model, "p")
+        for rows in 1, 5, 70:
+            shape = "--shape", f"x={rows}x64"
+            self.assertEqual(self.outputs(program, *shape), self.outputs(model, *shape))
+        self.assertIn("x: f32[T,64]", self.kiln("info", program))
+        of_model, of_program = (self.json("memory", "--json", subject) for subject in (model, program))
+        del of_model["plan_ms"], of_program["plan_ms"]
+        self.assertEqual(of_program, of_model)
+        self.assertIn("dims T=", self.kiln("opt", program))
+        # The text is a model with open dims, too.
+        plain = self.compile(model, "plain", "--backend", "ref")
+        text = self.write("t.kiln", self.kiln("opt", plain))
+        for rows in 1, 5:
+            shape = "--shape", f"x={rows}x64"
+            self.assertEqual(self.outputs(text, "--backend", "ref", "--pipeline", "none", *shape), self.outputs(plain, *shape))
+
+    def test_shapes_of_open_programs(self):
+        program = self.compile(self.write("open.kiln", LAYER), "p", "--shape", "T=1..64%8")
+        self.fails(USAGE, "its shape is open: give --shape x=", "run", program, "--random", "1")
+        self.fails(FAILED, "dim T: expected a multiple of 8 in 8..64, found 12", "run", program, "--random", "1", "--shape", "x=12x64")
+        self.fails(FAILED, "expected f32[T,64], found", "run", program, "--random", "1", "--shape", "x=8x65")
+        self.fails(USAGE, "the model has no input z", "run", program, "--random", "1", "--shape", "z=8")
+        self.fails(USAGE, "dims of inputs take numbers alone", "run", program, "--random", "1", "--shape", "x=1..8x64")
+        self.assertIn("proved", self.kiln("memory", program))
+        self.assertEqual(self.outputs(program, "--shape", "x=8x64"), self.outputs(program, "--shape", "x=8x64", "--threads", "1"))
 
     def test_damage(self):
         program = self.compile(MODEL, "p")

@@ -24,6 +24,7 @@
 #include "tests/random/opened.h"
 #include "tests/random/ways.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ enum {
     WAY_NONE,
     WAY_EXACT,
     WAY_DEFAULT,
+    FILE_EVERY = 4,  /* of so many programs one is written to a file and read */
     LEAST_OPEN = 85, /* percent of the programs; 94 were seen */
 };
 
@@ -349,6 +351,62 @@ walk(Trial *trial, KilnProgram *program, unsigned order, GError **error)
     return session != NULL;
 }
 
+/* --- files --- */
+
+/* @program, written and read. */
+static KilnProgram *
+load_again(KilnProgram *program, GError **error)
+{
+    g_autofree char *path = NULL;
+    int file = g_file_open_tmp("kiln-open-XXXXXX", &path, error);
+    if (file < 0)
+        return NULL;
+    g_close(file, NULL);
+    KilnProgram *again =
+        kiln_program_save(program, path, error) ? kiln_program_load(path, NULL, error) : NULL;
+    g_unlink(path);
+    return again;
+}
+
+/* A file has no graph: what the open program refuses, it refuses. */
+static gboolean
+compare_file(Trial *trial, KilnSession *session, KilnSession *again, Numbers numbers,
+             GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    g_autoptr(KilnResults) expected = run_at(trial, session, numbers, NULL);
+    g_autoptr(KilnResults) found = run_at(trial, again, numbers, &why);
+    if (!session->made || !session->made->instance)
+        return TRUE;
+    if (!found != !expected)
+        return kiln_throw(error, KILN_ERROR_MISMATCH,
+                          "%s: the program of a file: expected %s, found %s",
+                          numbers_names[numbers], expected ? "results" : "an error",
+                          found ? "results" : why->message);
+    trial->seen->files += found != NULL;
+    return !found || kiln_results_compare(expected, found, KILN_NUMERICS_E, error);
+}
+
+static gboolean
+agree_with_file(Trial *trial, KilnProgram *program, GError **error)
+{
+    if (!program->templates->len || (trial->seed + trial->way) % FILE_EVERY)
+        return TRUE;
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        if (program->value_inputs[i])
+            return TRUE;
+    }
+    g_autoptr(KilnProgram) again = load_again(program, error);
+    g_autoptr(KilnSession) session = again ? make_session(trial, program, true, error) : NULL;
+    g_autoptr(KilnSession) other = session ? make_session(trial, again, true, error) : NULL;
+    gboolean good = other != NULL;
+    for (unsigned i = 0; good && i < N_NUMBERS; i++)
+        good = compare_file(trial, session, other, (Numbers)i, error);
+    return good;
+}
+
+/* --- the whole --- */
+
 static void
 count_program(const Trial *trial, const KilnProgram *program)
 {
@@ -387,7 +445,7 @@ agree_under(Trial *trial, unsigned way, GError **error)
     }
     if (any)
         count_program(trial, program);
-    return TRUE;
+    return agree_with_file(trial, program, error);
 }
 
 gboolean
@@ -444,6 +502,7 @@ open_summarize(const OpenSeen *seen)
     printf("  %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
            " runs of them by instances, %" G_GUINT64_FORMAT " runs failed as they should\n",
            seen->instances, seen->runs, seen->errors);
+    printf("  %" G_GUINT64_FORMAT " runs of programs that were read from files\n", seen->files);
     printf("  %" G_GUINT64_FORMAT " runs with equal bits, %" G_GUINT64_FORMAT " within the bound\n",
            seen->equal, seen->close);
     print_reasons(seen);

@@ -17,13 +17,15 @@ typedef struct OpenSeen {
     uint64_t runs, instances;     /* of open programs at numbers of at least 1 */
     uint64_t errors;              /* runs that fail as those of numbers do */
     uint64_t equal, close;        /* runs with equal bits, and those that a bound allows */
+    uint64_t files;               /* runs of programs that were written and read */
     GHashTable *reasons;          /* char* → count of programs that are not open */
 } OpenSeen;
 
 /** Opens the graph of @subject and compiles it with each pipeline. Two sessions take the numbers of
  * tests/random/opened.h in two orders. Each output must have the bits of a program that was
  * compiled for these numbers, or a difference that passes of its pipeline allow. Errors must be the
- * same, but passes may remove one. */
+ * same, but passes may remove one. Some programs are written to a file: what is read of it has the
+ * same bits. */
 gboolean open_agrees(uint64_t seed, Subject *subject, OpenSeen *seen, bool *fired, GError **error);
 /** Prints counts. False where too many programs are not open. */
 bool open_summarize(const OpenSeen *seen);

@@ -5,9 +5,9 @@
 #include "ir/instr.h"
 #include "ir/vendor.h"
 #include "kiln.h"
-#include "runtime/digest/digest.h"
 #include "runtime/program.h"
 #include "runtime/targets.h"
+#include "tests/unit/program_damage.h"
 #include "tests/unit/runtime_case.h"
 #include "runtime/tensors/file.h"
 #include "runtime/program_file.h"
@@ -385,17 +385,6 @@ Test(programs, OFF_12_of_objects)
 
 /* --- refusals --- */
 
-Test(programs, open_shapes_are_refused)
-{
-    GError *error = NULL;
-    g_autofree char *path = path_of("open");
-    g_autoptr(KilnProgram) program =
-        program_of("graph @f(%x: f32[N]) {\n  %y = relu(%x) : f32[N]\n  return %y\n}\n", NULL);
-    cr_expect_not(kiln_program_save(program, path, &error));
-    expect_error(&error, KILN_ERROR_USAGE, "expected a program with fixed shapes");
-    cr_expect_not(g_file_test(path, G_FILE_TEST_EXISTS));
-}
-
 Test(programs, nothing_half_is_written)
 {
     GError *error = NULL;
@@ -425,58 +414,6 @@ Test(programs, models_and_programs_are_told_apart)
 }
 
 /* --- damage --- */
-
-/* A copy of a file, aligned, to be damaged. */
-typedef struct {
-    char *data;
-    size_t size;
-    KilnProgramHeader *header;
-    KilnSection *sections;
-} Damaged;
-
-static Damaged
-copy_of(GBytes *file)
-{
-    Damaged copy;
-    const void *data = g_bytes_get_data(file, &copy.size);
-    copy.data = memcpy(g_aligned_alloc(1, copy.size, 64), data, copy.size);
-    copy.header = (KilnProgramHeader *)copy.data;
-    copy.sections = (KilnSection *)(copy.data + sizeof *copy.header);
-    return copy;
-}
-
-/* Makes the checksums of a damaged file right again: what is left to find is nonsense. */
-static void
-sign(Damaged *copy)
-{
-    for (uint32_t i = 0; i < copy->header->n_sections; i++) {
-        KilnSection *section = &copy->sections[i];
-        section->digest = kiln_digest(copy->data + section->offset, section->size);
-    }
-    copy->header->digest = kiln_program_header_digest(copy->header, copy->sections);
-}
-
-/* The program of @copy with right checksums. */
-static KilnProgram *
-load_signed(Damaged *copy, GError **error)
-{
-    sign(copy);
-    g_autoptr(GBytes) bytes = g_bytes_new_static(copy->data, copy->size);
-    return kiln_program_load_bytes(bytes, "file", NULL, error);
-}
-
-static void
-refuses(const Damaged *copy, size_t size, KilnError code, const char *text)
-{
-    GError *error = NULL;
-    /* A block of its own, so that reading past its end is found. */
-    char *block = g_aligned_alloc(1, size + 1, 64);
-    memcpy(block, copy->data, size);
-    g_autoptr(GBytes) bytes = g_bytes_new_with_free_func(block, size, g_aligned_free, block);
-    g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
-    cr_assert_null(program, "expected the error '%s'", text);
-    expect_error(&error, code, text);
-}
 
 Test(programs, OFF_14_altered_bytes_are_found)
 {
@@ -550,7 +487,7 @@ Test(programs, OFF_14_other_makers_are_refused)
     refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its header is malformed");
     *copy.header = whole;
     copy.header->format++;
-    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 7: compile the model again");
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 8: compile the model again");
     g_aligned_free(copy.data);
 }
 

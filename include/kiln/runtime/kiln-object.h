@@ -34,7 +34,8 @@ typedef struct {
     const void *bytes;
     size_t n_bytes;
     unsigned n_calls;
-    /** Runs all calls. Returns NULL, or the reason that call number *@at cannot compute. */
+    /** Runs all calls. Returns NULL, or the reason that call number *@at cannot compute. NULL where
+     * shapes come with a run: a session makes the calls then. */
     const char *(*run)(const KilnFrame *frame, unsigned *at);
 } KilnObject;
 
