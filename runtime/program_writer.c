@@ -2,11 +2,9 @@
 #include "runtime/program_writer.h"
 
 #include "graph/base/write_file.h"
-#include "ir/vendor.h"
+#include "ir/kernel.h"
 #include "kiln.h"
 #include "runtime/digest/digest.h"
-
-#include <string.h>
 
 void
 kiln_program_writer_init(KilnProgramWriter *writer, const KilnProgram *program,

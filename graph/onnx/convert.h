@@ -96,6 +96,8 @@ KilnValue *kiln_onnx_build(KilnOnnxCall *call, KilnOp op, const void *attrs,
     kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a) }, 1, (error))
 #define kiln_onnx_build2(call, op, attrs, a, b, error)                                             \
     kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a), (b) }, 2, (error))
+/** @a + @b; @a where @b is NULL. */
+KilnValue *kiln_onnx_plus(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error);
 /** Sets result @i, for a converter that builds the nodes itself. FALSE if @value is NULL: the
  * builder has set the error. */
 gboolean kiln_onnx_set_result(KilnOnnxCall *call, uint32_t i, KilnValue *value);

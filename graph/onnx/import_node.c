@@ -106,6 +106,8 @@ define_results(KilnOnnxCall *call, KilnValue *const *values, KilnOnnxDoubt doubt
     const Onnx__NodeProto *proto = call->node->proto;
     for (uint32_t i = 0; i < call->n_results; i++) {
         KilnValue *value = values[i];
+        if (!value && !*proto->output[i])
+            continue;
         if (!value)
             return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "has no result %u", i);
         if (doubt)

@@ -7,8 +7,7 @@
 #include "graph/type.h"
 #include "ir/ir.h"
 #include "runtime/open/instance.h"
-
-#include <string.h>
+#include "runtime/specialise.h"
 
 enum {
     FAR = 16 /* times the hint: the most where a name has no bound */

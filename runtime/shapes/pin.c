@@ -8,8 +8,6 @@
 #include "runtime/shapes/dims.h"
 #include "runtime/specialise.h"
 
-#include <string.h>
-
 /* A name stands for one number wherever it occurs. */
 static gboolean
 note_number(KilnDimBinding *names, const char *name, int64_t number, const char *input,
