@@ -156,3 +156,68 @@ Test(onnx_fused, embeddings)
                 "  %z = layer_normalization(%z.add, %g, %h) {epsilon=1e-12} : f32[2,3,4]\n"
                 "  return %z\n}\n");
 }
+
+/* --- attention --- */
+
+static GByteArray *
+graph_of_heads(const char *inputs, const char *outputs, GByteArray *attr)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "q", ONNX_F32, "2,3,8");
+    onnx_input(graph, "k", ONNX_F32, "2,5,8");
+    onnx_input(graph, "m", ONNX_I32, "2,5");
+    onnx_input(graph, "c", ONNX_I32, "4");
+    onnx_input(graph, "p", ONNX_F32, "2,2,4,4");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "com.microsoft:MultiHeadAttention", inputs, outputs, onnx_int("num_heads", 2),
+              attr, NULL);
+    return graph;
+}
+
+#define HEADS                                                                                      \
+    "graph @g(%q: f32[2,3,8], %k: f32[2,5,8], %m: i32[2,5], %c: i32[4], %p: f32[2,2,4,4]) {\n"
+
+Test(onnx_fused, heads)
+{
+    onnx_expect(graph_of_heads("q,k,k", "z", NULL), 17,
+                HEADS
+                "  %z.dims = const @z.dims : i64[4]\n"
+                "  %z.reshape = reshape(%q, %z.dims) : f32[2,3,2,4]\n"
+                "  %z.transpose = transpose(%z.reshape) {perm=[0,2,1,3]} : f32[2,2,3,4]\n"
+                "  %z.dims_1 = const @z.dims_1 : i64[4]\n"
+                "  %z.reshape_1 = reshape(%k, %z.dims_1) : f32[2,5,2,4]\n"
+                "  %z.transpose_1 = transpose(%z.reshape_1) {perm=[0,2,1,3]} : f32[2,2,5,4]\n"
+                "  %z.dims_2 = const @z.dims_2 : i64[4]\n"
+                "  %z.reshape_2 = reshape(%k, %z.dims_2) : f32[2,5,2,4]\n"
+                "  %z.transpose_2 = transpose(%z.reshape_2) {perm=[0,2,1,3]} : f32[2,2,5,4]\n"
+                "  %z.transpose_3 = transpose(%z.transpose_1) {perm=[0,1,3,2]} : f32[2,2,4,5]\n"
+                "  %z.matmul = matmul(%z.transpose, %z.transpose_3) : f32[2,2,3,5]\n"
+                "  %z.scale = const @z.scale : f32[]\n"
+                "  %z.mul = mul(%z.matmul, %z.scale) : f32[2,2,3,5]\n"
+                "  %z.softmax = softmax(%z.mul) : f32[2,2,3,5]\n"
+                "  %z.matmul_1 = matmul(%z.softmax, %z.transpose_2) : f32[2,2,3,4]\n"
+                "  %z.transpose_4 = transpose(%z.matmul_1) {perm=[0,2,1,3]} : f32[2,3,2,4]\n"
+                "  %z.dims_3 = const @z.dims_3 : i64[3]\n"
+                "  %z = reshape(%z.transpose_4, %z.dims_3) : f32[2,3,8]\n  return %z\n}\n");
+}
+
+#define UNKNOWN_HEADS(operands, reason)                                                            \
+    HEADS "  %z = unknown(" operands ") {op_type=\"MultiHeadAttention\", "                         \
+          "domain=\"com.microsoft\", reason=\"" reason "\"} : f32[*]\n  return %z\n}\n"
+
+Test(onnx_fused, heads_that_are_refused)
+{
+    onnx_expect(
+        graph_of_heads("q,k,k,,c", "z", NULL), 17,
+        UNKNOWN_HEADS("%q, %k, %k, _, %c", "a mask of rank 1 that is not a length for each batch"));
+    onnx_expect(graph_of_heads("q,k,k,,p", "z", NULL), 17,
+                UNKNOWN_HEADS("%q, %k, %k, _, %p", "a mask of rank 4"));
+    onnx_expect(graph_of_heads("q,p,p", "z", NULL), 17,
+                UNKNOWN_HEADS("%q, %p, %p", "operand 1 that is no [batch, rows, hidden]"));
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "q", ONNX_F32, "2,3,8");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "com.microsoft:MultiHeadAttention", "q,q,q", "z", onnx_int("num_heads", 0),
+              NULL);
+    onnx_expect_error(graph, 17, KILN_ERROR_INVALID, "num_heads: expected 1 or more, found 0");
+}
