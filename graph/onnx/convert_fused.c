@@ -34,6 +34,54 @@ kiln_onnx_plus(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
     return a && b ? kiln_onnx_build2(call, KILN_OP_add, NULL, a, b, error) : a;
 }
 
+KilnValue *
+kiln_onnx_permuted(KilnOnnxCall *call, KilnValue *x, const int64_t *perm, uint32_t n,
+                   GError **error)
+{
+    KilnArena *arena = call->function->module->arena;
+    KilnAttrs_transpose *attrs = attrs_of(call, KILN_OP_transpose);
+    attrs->perm = (KilnInts){ .n = n, .v = kiln_arena_copy(arena, perm, n * sizeof *perm) };
+    return x ? kiln_onnx_build1(call, KILN_OP_transpose, attrs, x, error) : NULL;
+}
+
+/* The dims of a value of rank @rank whose channels come last, with the channels second. */
+static void
+channels_second(int rank, int64_t *perm)
+{
+    for (int d = 0; d < rank; d++)
+        perm[d] = d == 0 ? 0 : d == 1 ? rank - 1 : d - 1;
+}
+
+KilnValue *
+kiln_onnx_channels_second(KilnOnnxCall *call, KilnValue *x, GError **error)
+{
+    int64_t perm[KILN_MAX_RANK];
+    if (x->type.rank < 2) {
+        kiln_onnx_unsupported(call, error, "channels that are last in an operand of rank %d",
+                              x->type.rank);
+        return NULL;
+    }
+    channels_second(x->type.rank, perm);
+    return kiln_onnx_permuted(call, x, perm, (uint32_t)x->type.rank, error);
+}
+
+KilnValue *
+kiln_onnx_channels_last(KilnOnnxCall *call, KilnValue *x, GError **error)
+{
+    int64_t perm[KILN_MAX_RANK], back[KILN_MAX_RANK];
+    int rank = x ? x->type.rank : 0;
+    channels_second(rank, perm);
+    for (int d = 0; d < rank; d++)
+        back[perm[d]] = d;
+    return kiln_onnx_permuted(call, x, back, (uint32_t)rank, error);
+}
+
+KilnValue *
+kiln_onnx_times(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
+{
+    return a && b ? kiln_onnx_build2(call, KILN_OP_mul, NULL, a, b, error) : NULL;
+}
+
 /* @x plus operand @i, where there is one. */
 static KilnValue *
 plus(KilnOnnxCall *call, KilnValue *x, uint32_t i, GError **error)
@@ -223,17 +271,6 @@ kiln_onnx_convert_fused_gemm(KilnOnnxCall *call, GError **error)
     return y && kiln_onnx_set_result(call, 0, activate(call, &activation, y, error));
 }
 
-static KilnValue *
-permuted(KilnOnnxCall *call, KilnValue *x, const int64_t *perm, GError **error)
-{
-    KilnAttrs_transpose *attrs = attrs_of(call, KILN_OP_transpose);
-    uint32_t n = (uint32_t)x->type.rank;
-    attrs->perm =
-        (KilnInts){ .n = n,
-                    .v = kiln_arena_copy(call->function->module->arena, perm, n * sizeof *perm) };
-    return kiln_onnx_build1(call, KILN_OP_transpose, attrs, x, error);
-}
-
 /* A side of a product: @batch moves dim 0 before the last one, @last swaps the last two then. */
 static KilnValue *
 side(KilnOnnxCall *call, uint32_t i, bool batch, bool last, GError **error)
@@ -255,7 +292,7 @@ side(KilnOnnxCall *call, uint32_t i, bool batch, bool last, GError **error)
         perm[rank - 1] = perm[rank - 2];
         perm[rank - 2] = swap;
     }
-    return permuted(call, x, perm, error);
+    return kiln_onnx_permuted(call, x, perm, (uint32_t)rank, error);
 }
 
 /*   alpha * matmul(a, b), each transposed as the attributes say */
@@ -283,15 +320,10 @@ kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
 gboolean
 kiln_onnx_convert_nhwc_conv(KilnOnnxCall *call, GError **error)
 {
-    static const int64_t to_channels_first[] = { 0, 3, 1, 2 }, back[] = { 0, 2, 3, 1 };
     KilnValue *x = kiln_onnx_need(call, 0, error);
-    if (!x)
-        return FALSE;
-    if (x->type.rank != 4)
-        return kiln_onnx_unsupported(call, error, "an operand that is not of rank 4");
-    call->operands[0] = permuted(call, x, to_channels_first, error);
+    call->operands[0] = x ? kiln_onnx_channels_second(call, x, error) : NULL;
     KilnValue *y = call->operands[0] ? first_part(call, 3, error) : NULL;
-    return y && kiln_onnx_set_result(call, 0, permuted(call, y, back, error));
+    return y && kiln_onnx_set_result(call, 0, kiln_onnx_channels_last(call, y, error));
 }
 
 /* --- products of integers --- */

@@ -16,11 +16,9 @@
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
 #include "graph/op/matmul.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/reshape.h"
 #include "graph/op/slice.h"
 #include "graph/op/softmax.h"
-#include "graph/op/transpose.h"
 
 #include <float.h>
 #include <math.h>
@@ -39,16 +37,6 @@ static void *
 attrs_of(const KilnOnnxCall *call, KilnOp op)
 {
     return kiln_op_attrs_new(op, call->function->module->arena);
-}
-
-static KilnValue *
-permuted(KilnOnnxCall *call, KilnValue *x, const int64_t *perm, uint32_t n, GError **error)
-{
-    KilnAttrs_transpose *attrs = attrs_of(call, KILN_OP_transpose);
-    attrs->perm =
-        (KilnInts){ .n = n,
-                    .v = kiln_arena_copy(call->function->module->arena, perm, n * sizeof *perm) };
-    return x ? kiln_onnx_build1(call, KILN_OP_transpose, attrs, x, error) : NULL;
 }
 
 /* Dims of 0 are those of @x. */
@@ -91,7 +79,7 @@ split_heads(const Heads *self, KilnValue *x, GError **error)
 {
     static const int64_t perm[] = { 0, 2, 1, 3 };
     const int64_t dims[] = { 0, 0, self->heads, -1 };
-    return permuted(self->call, reshaped(self->call, x, dims, 4, error), perm, 4, error);
+    return kiln_onnx_permuted(self->call, reshaped(self->call, x, dims, 4, error), perm, 4, error);
 }
 
 /* --- masks --- */
@@ -136,8 +124,8 @@ causal_bias(const Heads *self, GError **error)
     KilnValue *rows = extent(call, self->q, 2, error);
     KilnValue *keys = rows ? extent(call, self->k, 2, error) : NULL;
     KilnValue *minus =
-        keys ? kiln_onnx_build2(call, KILN_OP_mul, NULL, rows,
-                                kiln_onnx_scalar(call, "minus", KILN_DTYPE_i64, -1), error)
+        keys ? kiln_onnx_times(call, rows, kiln_onnx_scalar(call, "minus", KILN_DTYPE_i64, -1),
+                               error)
              : NULL;
     KilnValue *offset = minus ? kiln_onnx_plus(call, keys, minus, error) : NULL;
     KilnValue *own =
@@ -211,13 +199,13 @@ attend(const Heads *self, uint32_t mask, uint32_t bias, GError **error)
     }
     if (scale == 0)
         scale = 1 / sqrtf((float)size);
-    KilnValue *keys = permuted(call, self->k, swap, 4, error);
+    KilnValue *keys = kiln_onnx_permuted(call, self->k, swap, 4, error);
     KilnValue *scores =
         keys ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, self->q, keys, error) : NULL;
     if (scores)
-        scores = kiln_onnx_build2(
-            call, KILN_OP_mul, NULL, scores,
-            kiln_onnx_scalar(call, "scale", self->q->type.dtype, (double)scale), error);
+        scores = kiln_onnx_times(
+            call, scores, kiln_onnx_scalar(call, "scale", self->q->type.dtype, (double)scale),
+            error);
     scores = with_mask(self, scores, mask, error);
     if (scores && self->causal) {
         KilnValue *causal = causal_bias(self, error);
@@ -229,7 +217,7 @@ attend(const Heads *self, uint32_t mask, uint32_t bias, GError **error)
         scores ? kiln_onnx_build1(call, KILN_OP_softmax, NULL, scores, error) : NULL;
     KilnValue *y =
         weights ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, weights, self->v, error) : NULL;
-    return reshaped(call, permuted(call, y, back, 4, error), merge, 3, error);
+    return reshaped(call, kiln_onnx_permuted(call, y, back, 4, error), merge, 3, error);
 }
 
 /* @past before @x along the rows. */

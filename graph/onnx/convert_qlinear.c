@@ -9,8 +9,8 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/cast.h"
+#include "graph/op/logic.h"
 #include "graph/op/matmul.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/quantize.h"
 #include "graph/op/softmax.h"
 
@@ -51,14 +51,16 @@ on_reals(KilnOnnxCall *call, uint32_t first, uint32_t n, uint32_t result, GError
     if (!kiln_onnx_take_int(call, "channels_last", &channels_last, error) ||
         !kiln_onnx_read_attrs(call, error))
         return FALSE;
-    if (channels_last)
-        return kiln_onnx_unsupported(call, error, "channels_last=%" G_GINT64_FORMAT, channels_last);
     for (uint32_t i = 0; i < n; i++) {
         operands[i] = real(call, first + 3 * i, 1, error);
+        if (operands[i] && channels_last)
+            operands[i] = kiln_onnx_channels_second(call, operands[i], error);
         if (!operands[i])
             return FALSE;
     }
     KilnValue *y = kiln_onnx_build(call, call->op, call->attrs, operands, n, error);
+    if (channels_last)
+        y = kiln_onnx_channels_last(call, y, error);
     return set_integers(call, y, result, error);
 }
 
@@ -108,14 +110,12 @@ static KilnValue *
 bias_of(KilnOnnxCall *call, KilnValue *c, float alpha, GError **error)
 {
     KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
-    KilnValue *scale =
-        kiln_onnx_build2(call, KILN_OP_mul, NULL, call->operands[1], call->operands[4], error);
+    KilnValue *scale = kiln_onnx_times(call, call->operands[1], call->operands[4], error);
     if (scale && alpha != 1)
-        scale =
-            kiln_onnx_build2(call, KILN_OP_mul, NULL, scale,
-                             kiln_onnx_scalar(call, "alpha", KILN_DTYPE_f32, (double)alpha), error);
+        scale = kiln_onnx_times(
+            call, scale, kiln_onnx_scalar(call, "alpha", KILN_DTYPE_f32, (double)alpha), error);
     KilnValue *numbers = scale ? kiln_onnx_build1(call, KILN_OP_cast, &to, c, error) : NULL;
-    return numbers ? kiln_onnx_build2(call, KILN_OP_mul, NULL, numbers, scale, error) : NULL;
+    return numbers ? kiln_onnx_times(call, numbers, scale, error) : NULL;
 }
 
 /* QGemm(a, as, az, b, bs, bz, c, ys, yz): c may be absent, and so may be the last two for a result
@@ -137,4 +137,53 @@ kiln_onnx_convert_qgemm(KilnOnnxCall *call, GError **error)
     KilnValue *y = kiln_onnx_build(call, KILN_OP_gemm, attrs, operands, c ? 3 : 2, error);
     return kiln_onnx_operand(call, 7) ? set_integers(call, y, 7, error)
                                       : kiln_onnx_set_result(call, 0, y);
+}
+
+/* Only the data and the result have channels last. */
+gboolean
+kiln_onnx_convert_qlinear_conv_contrib(KilnOnnxCall *call, GError **error)
+{
+    int64_t channels_last = 0;
+    if (!kiln_onnx_take_int(call, "channels_last", &channels_last, error) ||
+        !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    if (!x || !channels_last)
+        return x != NULL;
+    call->operands[0] = kiln_onnx_channels_second(call, x, error);
+    if (!call->operands[0])
+        return FALSE;
+    KilnValue *y =
+        kiln_onnx_build(call, call->op, call->attrs, call->operands, call->n_operands, error);
+    return y && kiln_onnx_set_result(call, 0, kiln_onnx_channels_last(call, y, error));
+}
+
+/* (condition, x, scale, zero, y, scale, zero, result scale, result zero) */
+gboolean
+kiln_onnx_convert_qlinear_where(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *operands[3] = { kiln_onnx_need(call, 0, error) };
+    for (uint32_t i = 1; i < 3 && operands[i - 1]; i++)
+        operands[i] = real(call, 3 * i - 2, 1, error);
+    return operands[2] &&
+           set_integers(call, kiln_onnx_build(call, KILN_OP_where, NULL, operands, 3, error), 7,
+                        error);
+}
+
+/* Axes are an attribute. */
+gboolean
+kiln_onnx_convert_qlinear_reduce_mean(KilnOnnxCall *call, GError **error)
+{
+    KilnInts axes = { 0 };
+    bool there = false;
+    if (!kiln_onnx_take_ints(call, "axes", &axes, &there, error) ||
+        !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    KilnValue *operands[2] = { real(call, 0, 1, error) };
+    if (operands[0] && there)
+        operands[1] = kiln_onnx_ints(call, "axes", axes.v, axes.n);
+    return operands[0] && set_integers(call,
+                                       kiln_onnx_build(call, call->op, call->attrs, operands,
+                                                       operands[1] ? 2 : 1, error),
+                                       3, error);
 }

@@ -66,8 +66,54 @@ Test(onnx_qlinear, one_operand)
             "  %z.global_average_pool = global_average_pool(%z.dequantize_linear) : f32[1,2,1,1]\n"
             "  %z = quantize_linear(%z.global_average_pool, %t, %o) : u8[1,2,1,1]\n");
     becomes(graph_of("QLinearGlobalAveragePool", "a,s,o,t,o", onnx_int("channels_last", 1)),
-            "  %z = unknown(%a, %s, %o, %t, %o) {op_type=\"QLinearGlobalAveragePool\", "
-            "domain=\"com.microsoft\", reason=\"channels_last=1\"} : u8[*]\n");
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.transpose = transpose(%z.dequantize_linear) {perm=[0,3,1,2]} : f32[1,3,2,3]\n"
+            "  %z.global_average_pool = global_average_pool(%z.transpose) : f32[1,3,1,1]\n"
+            "  %z.transpose_1 = transpose(%z.global_average_pool) {perm=[0,2,3,1]} : "
+            "f32[1,1,1,3]\n"
+            "  %z = quantize_linear(%z.transpose_1, %t, %o) : u8[1,1,1,3]\n");
+}
+
+Test(onnx_qlinear, choice_and_mean)
+{
+    GByteArray *graph = graph_ab();
+    onnx_input(graph, "c", ONNX_BOOL, "3");
+    onnx_node(graph, "com.microsoft:QLinearWhere", "c,a,s,o,b,t,,t,o", "z", NULL);
+    onnx_expect(graph, 13,
+                "graph @g(%a: u8[1,2,3,3], %b: u8[1,2,3,3], %s: f32[], %t: f32[], %o: u8[], "
+                "%c: bool[3]) {\n"
+                "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+                "  %z.dequantize_linear_1 = dequantize_linear(%b, %t) : f32[1,2,3,3]\n"
+                "  %z.where = where(%c, %z.dequantize_linear, %z.dequantize_linear_1) : "
+                "f32[1,2,3,3]\n"
+                "  %z = quantize_linear(%z.where, %t, %o) : u8[1,2,3,3]\n  return %z\n}\n");
+    graph = graph_ab();
+    onnx_node(graph, "com.microsoft:QLinearReduceMean", "a,s,o,t,o", "z",
+              onnx_ints("axes", 2, (int64_t[]){ 2, 3 }), onnx_int("keepdims", 0), NULL);
+    becomes(graph, "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+                   "  %z.axes = const @z.axes : i64[2]\n"
+                   "  %z.reduce_mean = reduce_mean(%z.dequantize_linear, %z.axes) "
+                   "{keepdims=false} : f32[1,2]\n"
+                   "  %z = quantize_linear(%z.reduce_mean, %t, %o) : u8[1,2]\n");
+}
+
+Test(onnx_qlinear, convolution_with_channels_last)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "x", ONNX_U8, "1,3,3,2");
+    onnx_input(graph, "w", ONNX_U8, "4,2,1,1");
+    onnx_input(graph, "s", ONNX_F32, "");
+    onnx_input(graph, "o", ONNX_U8, "");
+    onnx_output(graph, "z", ONNX_U8, NULL);
+    onnx_node(graph, "com.microsoft:QLinearConv", "x,s,o,w,s,o,s,o", "z",
+              onnx_int("channels_last", 1), NULL);
+    onnx_expect(graph, 13,
+                "graph @g(%x: u8[1,3,3,2], %w: u8[4,2,1,1], %s: f32[], %o: u8[]) {\n"
+                "  %z.transpose = transpose(%x) {perm=[0,3,1,2]} : u8[1,2,3,3]\n"
+                "  %z.qlinear_conv = qlinear_conv(%z.transpose, %s, %o, %w, %s, %o, %s, %o) : "
+                "u8[1,4,3,3]\n"
+                "  %z = transpose(%z.qlinear_conv) {perm=[0,2,3,1]} : u8[1,3,3,4]\n"
+                "  return %z\n}\n");
 }
 
 Test(onnx_qlinear, concat_has_the_result_first)
