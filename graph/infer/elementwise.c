@@ -149,7 +149,6 @@ broadcast_types(KilnOp op)
     case KILN_OP_mean:
         return KILN_SET_FLOATS | KILN_SET_QUANTIZED;
     case KILN_OP_bit_shift:
-        return KILN_SET_UNSIGNED;
     case KILN_OP_bitwise_and:
     case KILN_OP_bitwise_or:
     case KILN_OP_bitwise_xor:
@@ -175,9 +174,6 @@ check_broadcast(const KilnInfer *in, GError **error)
     if (in->node->op == KILN_OP_bit_shift)
         return kiln_infer_one_of("direction", kiln_attrs(in->node, bit_shift)->direction,
                                  "LEFT RIGHT", error);
-    bool needs_fmod = in->node->op == KILN_OP_mod && !kiln_attrs(in->node, mod)->fmod;
-    if (needs_fmod && kiln_dtype_is_float(kiln_infer_type(in, 0)->dtype))
-        return kiln_infer_throw_type(in, 0, "an integer type where fmod is not set", error);
     return TRUE;
 }
 

@@ -137,7 +137,11 @@ float_range(KilnInfer *in, const double v[3], GError **error)
 static const KilnDim *
 exact_in(KilnDType dtype, const KilnDim *dim)
 {
-    const int64_t most = dtype == KILN_DTYPE_f32 ? 1 << FLT_MANT_DIG : INT64_C(1) << DBL_MANT_DIG;
+    const int bits = dtype == KILN_DTYPE_bf16  ? 8
+                     : dtype == KILN_DTYPE_f16 ? 11
+                     : dtype == KILN_DTYPE_f32 ? FLT_MANT_DIG
+                                               : DBL_MANT_DIG;
+    const int64_t most = INT64_C(1) << bits;
     int64_t lo, hi;
     kiln_dim_range(dim, &lo, &hi);
     return lo >= -most && hi <= most ? dim : NULL;
@@ -188,7 +192,7 @@ open_range(KilnInfer *in, GError **error)
 
 KILN_INFER(range)
 {
-    KilnDTypeSet types = KILN_SET(f32) | KILN_SET(f64) | KILN_SET(i16) | KILN_SET_INDICES;
+    KilnDTypeSet types = KILN_SET_FLOATS | KILN_SET(i16) | KILN_SET_INDICES;
     double values[3];
     bool integers = true, floats = true;
     if (!kiln_infer_require(in, 0, types, error) || !kiln_infer_require_alike(in, error))

@@ -182,7 +182,8 @@ bit_shift_of(const Element *e)
     bool left = g_strcmp0(kiln_attrs(e->node, bit_shift)->direction, "LEFT") == 0;
     if (by >= 8 * kiln_dtype_size(e->dtype))
         return false;
-    *e->out = (int64_t)(left ? value << by : value >> by);
+    uint64_t sign = e->dtype != KILN_DTYPE_u64 && e->v[0] < 0 ? UINT64_MAX : 0;
+    *e->out = (int64_t)(left ? value << by : ((value ^ sign) >> by) ^ sign);
     return true;
 }
 

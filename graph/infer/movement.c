@@ -406,7 +406,8 @@ KILN_INFER(space_to_depth)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int64_t block = kiln_attrs(in->node, space_to_depth)->blocksize;
-    if (!check_blocks(in, block, error))
+    const char *mode = kiln_attrs(in->node, space_to_depth)->mode;
+    if (!kiln_infer_one_of("mode", mode, "DCR CRD", error) || !check_blocks(in, block, error))
         return FALSE;
     KilnType out = x->rank == 4 ? kiln_infer_plain(x) : kiln_infer_unknown(x->dtype, 4);
     if (x->rank == 4 &&

@@ -119,7 +119,9 @@ gboolean
 kiln_onnx_convert_cast(KilnOnnxCall *call, GError **error)
 {
     int64_t saturate;
-    return kiln_onnx_take_int(call, "saturate", &saturate, error);
+    const char *round_mode = "up";
+    return kiln_onnx_take_int(call, "saturate", &saturate, error) &&
+           kiln_onnx_take_text(call, "round_mode", &round_mode, error);
 }
 
 gboolean

@@ -14,6 +14,23 @@
 #include <math.h>
 #include <string.h>
 
+/* --- range --- */
+
+/* 16-bit floats are added up in f32 since opset 27; each element is computed for itself here. */
+gboolean
+kiln_onnx_convert_range(KilnOnnxCall *call, GError **error)
+{
+    int64_t there = 0;
+    KilnDType dtype = KILN_DTYPE_f32;
+    const KilnValue *start = kiln_onnx_need(call, 0, error);
+    if (!start || !kiln_onnx_take_int(call, "stash_type", &there, error) ||
+        (there && !kiln_onnx_take_dtype(call, "stash_type", &dtype, error)))
+        return FALSE;
+    bool matters = start->type.dtype == KILN_DTYPE_f16 || start->type.dtype == KILN_DTYPE_bf16;
+    return !matters || dtype == KILN_DTYPE_f32 ||
+           kiln_onnx_unsupported(call, error, "stash_type=%s", kiln_dtype_name(dtype));
+}
+
 /* --- random --- */
 
 /* ONNX's seed is a float, and left out where any will do: then it is 0, none. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QuantizeLinear and DequantizeLinear of opsets 19 and 21. */
+/* QuantizeLinear and DequantizeLinear of opsets 19 to 28. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/op/cast.h"
+#include "graph/op/quantize.h"
 
 /* Blocks of one axis with a scale each have no canonical form yet. */
 static gboolean
@@ -32,12 +34,27 @@ zero_point_of(KilnOnnxCall *call, KilnDType dtype, GError **error)
     return TRUE;
 }
 
+/* The quotient is computed in f32, which is at least as exact as the 16-bit floats are. */
+static gboolean
+check_precision(KilnOnnxCall *call, GError **error)
+{
+    int64_t there = 0;
+    KilnDType dtype = KILN_DTYPE_f32;
+    if (!kiln_onnx_take_int(call, "precision", &there, error) ||
+        (there && !kiln_onnx_take_dtype(call, "precision", &dtype, error)))
+        return FALSE;
+    return kiln_dtype_is_float(dtype) && dtype != KILN_DTYPE_f64
+               ? TRUE
+               : kiln_onnx_unsupported(call, error, "precision=%s", kiln_dtype_name(dtype));
+}
+
 gboolean
 kiln_onnx_convert_quantize_linear(KilnOnnxCall *call, GError **error)
 {
     int64_t saturate, there = 0; /* `saturate` matters for 8-bit floats alone */
     KilnDType dtype = KILN_DTYPE_u8;
-    if (!check_block_size(call, error) || !kiln_onnx_take_int(call, "saturate", &saturate, error) ||
+    if (!check_block_size(call, error) || !check_precision(call, error) ||
+        !kiln_onnx_take_int(call, "saturate", &saturate, error) ||
         !kiln_onnx_take_int(call, "output_dtype", &there, error))
         return FALSE;
     if (there && !kiln_onnx_take_dtype(call, "output_dtype", &dtype, error))
@@ -47,8 +64,39 @@ kiln_onnx_convert_quantize_linear(KilnOnnxCall *call, GError **error)
     return zero_point_of(call, dtype, error);
 }
 
+/* With another `output_dtype` than the type of the scale, the product is computed in f32 and cast.
+ */
+static gboolean
+dequantize_to(KilnOnnxCall *call, KilnDType dtype, GError **error)
+{
+    KilnAttrs_cast to_f32 = { .to = KILN_DTYPE_f32 }, to_result = { .to = dtype };
+    KilnValue *scale = call->operands[1];
+    if (!kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    if (scale->type.dtype != KILN_DTYPE_f32)
+        scale = kiln_onnx_build1(call, KILN_OP_cast, &to_f32, scale, error);
+    KilnValue *operands[] = { call->operands[0], scale, kiln_onnx_operand(call, 2) };
+    KilnValue *result = scale ? kiln_onnx_build(call, KILN_OP_dequantize_linear,
+                                                kiln_onnx_attrs(call, dequantize_linear), operands,
+                                                operands[2] ? 3 : 2, error)
+                              : NULL;
+    if (result && dtype != KILN_DTYPE_f32)
+        result = kiln_onnx_build1(call, KILN_OP_cast, &to_result, result, error);
+    return kiln_onnx_set_result(call, 0, result);
+}
+
 gboolean
 kiln_onnx_convert_dequantize_linear(KilnOnnxCall *call, GError **error)
 {
-    return check_block_size(call, error);
+    int64_t there = 0;
+    KilnDType dtype = KILN_DTYPE_f32;
+    KilnValue *scale = check_block_size(call, error) ? kiln_onnx_need(call, 1, error) : NULL;
+    if (!scale || !kiln_onnx_take_int(call, "output_dtype", &there, error) ||
+        (there && !kiln_onnx_take_dtype(call, "output_dtype", &dtype, error)))
+        return FALSE;
+    if (!there || dtype == scale->type.dtype)
+        return TRUE;
+    if (!kiln_dtype_is_float(dtype) || dtype == KILN_DTYPE_f64)
+        return kiln_onnx_unsupported(call, error, "output_dtype=%s", kiln_dtype_name(dtype));
+    return dequantize_to(call, dtype, error);
 }

@@ -1,49 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which opset an exported model needs. Readers are many years apart: opset 17 is understood by
- * nearly all, 21 is what the forms of graph/ops come from. */
+ * nearly all, 21 is what the forms of graph/ops come from. Newer ones are for what nothing else
+ * says. */
 #include "graph/onnx/export.h"
 #include "graph/onnx/opset.h"
 
-#include "graph/op/expand.h"
-#include "graph/op/gather.h"
-#include "graph/op/generate.h"
-#include "graph/op/logic.h"
-#include "graph/op/math.h"
-#include "graph/op/pool.h"
-#include "graph/op/qproduct.h"
-#include "graph/op/quantize.h"
-#include "graph/op/resize.h"
-#include "graph/op/slice.h"
+#include "graph/op/all.h"
 
 enum {
-    LOW = 17
+    LOW = 17,
+    HIGH = 21,
 };
 
-/* Attributes that opsets 18 to 21 added to forms that are otherwise those of opset 17; `value`
- * NULL: any value but the default. */
+/* Attributes that later opsets added to forms that are otherwise those of opset 17; `value` NULL:
+ * any value but the default. */
 static const struct {
     KilnOp op;
     const char *attr;
     const char *value;
+    int opset;
 } later[] = {
-    { KILN_OP_average_pool, "dilations", NULL },
-    { KILN_OP_lp_pool, "ceil_mode", NULL },
-    { KILN_OP_lp_pool, "dilations", NULL },
-    { KILN_OP_pad, "mode", "wrap" },
-    { KILN_OP_resize, "antialias", NULL },
-    { KILN_OP_resize, "axes", NULL },
-    { KILN_OP_resize, "coordinate_transformation_mode", "half_pixel_symmetric" },
-    { KILN_OP_resize, "keep_aspect_ratio_policy", NULL },
-    { KILN_OP_scatter_elements, "reduction", "max" },
-    { KILN_OP_scatter_elements, "reduction", "min" },
-    { KILN_OP_scatter_nd, "reduction", "max" },
-    { KILN_OP_scatter_nd, "reduction", "min" },
+    { KILN_OP_average_pool, "dilations", NULL, HIGH },
+    { KILN_OP_lp_pool, "ceil_mode", NULL, HIGH },
+    { KILN_OP_lp_pool, "dilations", NULL, HIGH },
+    { KILN_OP_pad, "mode", "wrap", HIGH },
+    { KILN_OP_resize, "antialias", NULL, HIGH },
+    { KILN_OP_resize, "axes", NULL, HIGH },
+    { KILN_OP_resize, "coordinate_transformation_mode", "half_pixel_symmetric", HIGH },
+    { KILN_OP_resize, "keep_aspect_ratio_policy", NULL, HIGH },
+    { KILN_OP_scatter_elements, "reduction", "max", HIGH },
+    { KILN_OP_scatter_elements, "reduction", "min", HIGH },
+    { KILN_OP_scatter_nd, "reduction", "max", HIGH },
+    { KILN_OP_scatter_nd, "reduction", "min", HIGH },
+    { KILN_OP_space_to_depth, "mode", NULL, 28 },
 };
 
-static bool
-has_later_attr(const KilnNode *node)
+static int
+opset_of_attrs(const KilnNode *node)
 {
     const KilnOpInfo *info = kiln_op_info(node->op);
+    int opset = LOW;
     for (size_t i = 0; i < G_N_ELEMENTS(later); i++) {
         if (later[i].op != node->op)
             continue;
@@ -51,9 +47,9 @@ has_later_attr(const KilnNode *node)
         const void *field = (const char *)node->attrs + attr->offset;
         if (later[i].value ? g_strcmp0(*(const char *const *)field, later[i].value) == 0
                            : !kiln_attr_is_default(attr, node->attrs))
-            return true;
+            opset = MAX(opset, later[i].opset);
     }
-    return false;
+    return opset;
 }
 
 /* Split by count needed no count before opset 18, but equal lengths. */
@@ -67,32 +63,84 @@ splits_unevenly(const KilnNode *node)
     return axis < 0 || type->dims[axis] < 0 || type->dims[axis] % node->n_results != 0;
 }
 
-/* Element types that opsets 18 to 21 admitted where the form is that of opset 17. */
+/* Element types that later opsets admitted where the form is that of opset 17. */
 enum {
     RESULT = -1,
-    FLOATS_16 = 1u << KILN_DTYPE_f16 | 1u << KILN_DTYPE_bf16,
+    BF16 = 1u << KILN_DTYPE_bf16,
+    FLOATS_16 = 1u << KILN_DTYPE_f16 | BF16,
     INTEGERS_16 = 1u << KILN_DTYPE_i16 | 1u << KILN_DTYPE_u16,
+    SIGNED =
+        1u << KILN_DTYPE_i8 | 1u << KILN_DTYPE_i16 | 1u << KILN_DTYPE_i32 | 1u << KILN_DTYPE_i64,
 };
 
 static const struct {
     KilnOp op;
     int operand;
     uint32_t dtypes;
+    int opset;
 } later_types[] = {
-    { KILN_OP_constant_of_shape, RESULT, 1u << KILN_DTYPE_bf16 },
-    { KILN_OP_dequantize_linear, 0, INTEGERS_16 },
-    { KILN_OP_dequantize_linear, 1, FLOATS_16 },
-    { KILN_OP_equal, 0, 1u << KILN_DTYPE_string },
-    { KILN_OP_is_inf, 0, FLOATS_16 },
-    { KILN_OP_qlinear_matmul, 1, FLOATS_16 },
-    { KILN_OP_quantize_linear, 0, FLOATS_16 },
-    { KILN_OP_quantize_linear, 1, FLOATS_16 | 1u << KILN_DTYPE_i32 },
-    { KILN_OP_quantize_linear, 2, INTEGERS_16 },
+    { KILN_OP_constant_of_shape, RESULT, BF16, HIGH },
+    { KILN_OP_dequantize_linear, 0, INTEGERS_16, HIGH },
+    { KILN_OP_dequantize_linear, 1, FLOATS_16, HIGH },
+    { KILN_OP_equal, 0, 1u << KILN_DTYPE_string, HIGH },
+    { KILN_OP_is_inf, 0, FLOATS_16, HIGH },
+    { KILN_OP_qlinear_matmul, 1, FLOATS_16, HIGH },
+    { KILN_OP_quantize_linear, 0, FLOATS_16, HIGH },
+    { KILN_OP_quantize_linear, 1, FLOATS_16 | 1u << KILN_DTYPE_i32, HIGH },
+    { KILN_OP_quantize_linear, 2, INTEGERS_16, HIGH },
+    { KILN_OP_acos, 0, BF16, 22 },
+    { KILN_OP_acosh, 0, BF16, 22 },
+    { KILN_OP_asin, 0, BF16, 22 },
+    { KILN_OP_asinh, 0, BF16, 22 },
+    { KILN_OP_atan, 0, BF16, 22 },
+    { KILN_OP_atanh, 0, BF16, 22 },
+    { KILN_OP_average_pool, 0, BF16, 22 },
+    { KILN_OP_conv, 0, BF16, 22 },
+    { KILN_OP_conv_transpose, 0, BF16, 22 },
+    { KILN_OP_cos, 0, BF16, 22 },
+    { KILN_OP_cosh, 0, BF16, 22 },
+    { KILN_OP_det, 0, BF16, 22 },
+    { KILN_OP_elu, 0, BF16, 22 },
+    { KILN_OP_global_average_pool, 0, BF16, 22 },
+    { KILN_OP_global_lp_pool, 0, BF16, 22 },
+    { KILN_OP_global_max_pool, 0, BF16, 22 },
+    { KILN_OP_grid_sample, 0, BF16, 22 },
+    { KILN_OP_gru, 0, BF16, 22 },
+    { KILN_OP_hard_sigmoid, 0, BF16, 22 },
+    { KILN_OP_hard_swish, 0, BF16, 22 },
+    { KILN_OP_instance_normalization, 0, BF16, 22 },
+    { KILN_OP_lp_normalization, 0, BF16, 22 },
+    { KILN_OP_lp_pool, 0, BF16, 22 },
+    { KILN_OP_lstm, 0, BF16, 22 },
+    { KILN_OP_max_pool, 0, BF16, 22 },
+    { KILN_OP_max_unpool, 0, BF16, 22 },
+    { KILN_OP_mish, 0, BF16, 22 },
+    { KILN_OP_rnn, 0, BF16, 22 },
+    { KILN_OP_round, 0, BF16, 22 },
+    { KILN_OP_selu, 0, BF16, 22 },
+    { KILN_OP_sin, 0, BF16, 22 },
+    { KILN_OP_sinh, 0, BF16, 22 },
+    { KILN_OP_softplus, 0, BF16, 22 },
+    { KILN_OP_softsign, 0, BF16, 22 },
+    { KILN_OP_tan, 0, BF16, 22 },
+    { KILN_OP_thresholded_relu, 0, BF16, 22 },
+    { KILN_OP_eye_like, RESULT, BF16, 22 },
+    { KILN_OP_random_normal, RESULT, BF16, 22 },
+    { KILN_OP_random_uniform, RESULT, BF16, 22 },
+    { KILN_OP_top_k, 0, BF16, 24 },
+    { KILN_OP_range, 0, FLOATS_16, 27 },
+    { KILN_OP_bit_shift, 0, SIGNED, 28 },
+    { KILN_OP_celu, 0, FLOATS_16 | 1u << KILN_DTYPE_f64, 28 },
+    { KILN_OP_compress, 0, BF16, 28 },
+    { KILN_OP_einsum, 0, BF16, 28 },
+    { KILN_OP_one_hot, 2, BF16, 28 },
+    { KILN_OP_reverse_sequence, 0, BF16, 28 },
 };
 
-static bool
-has_later_type(const KilnNode *node)
+static int
+opset_of_types(const KilnNode *node)
 {
+    int opset = LOW;
     for (size_t i = 0; i < G_N_ELEMENTS(later_types); i++) {
         if (later_types[i].op != node->op)
             continue;
@@ -100,32 +148,44 @@ has_later_type(const KilnNode *node)
         const KilnValue *value =
             operand == RESULT ? &node->results[0] : kiln_node_operand(node, (uint32_t)operand);
         if (value && later_types[i].dtypes >> value->type.dtype & 1)
-            return true;
+            opset = MAX(opset, later_types[i].opset);
     }
-    return false;
+    return opset;
 }
 
-/* Operands that came with opsets 18 to 21. */
-static bool
-has_later_operand(const KilnNode *node)
+/* What depends on more than one attribute or type. */
+static int
+opset_of_node(const KilnNode *node)
 {
-    return (node->op == KILN_OP_pad && kiln_node_operand(node, 3)) || splits_unevenly(node);
+    const KilnValue *x = kiln_node_operand(node, 0), *scale = kiln_node_operand(node, 1);
+    switch (node->op) {
+    case KILN_OP_pad:
+        return kiln_node_operand(node, 3) ? HIGH : LOW; /* axes */
+    case KILN_OP_split:
+        return splits_unevenly(node) ? HIGH : LOW;
+    case KILN_OP_quantize_linear:
+        return x && scale && x->type.dtype != scale->type.dtype ? 23 : LOW;
+    case KILN_OP_mod: /* of floats: the remainder whose sign is that of the divisor */
+        return kiln_dtype_is_float(x->type.dtype) && !kiln_attrs(node, mod)->fmod ? 28 : LOW;
+    default:
+        return LOW;
+    }
 }
 
 int
 kiln_onnx_export_opset(const KilnFunction *function)
 {
+    int opset = LOW;
     kiln_foreach_node (node, function) {
         const KilnOpInfo *info = kiln_op_info(node->op);
         /* The same row in both opsets: the same form, but for what is tested one by one. */
-        if (*info->onnx &&
-            (kiln_onnx_row(info->onnx, LOW) != kiln_onnx_row(info->onnx, KILN_ONNX_LATEST) ||
-             has_later_attr(node) || has_later_type(node) || has_later_operand(node)))
-            return KILN_ONNX_LATEST;
-        kiln_foreach_region (region, node) {
-            if (kiln_onnx_export_opset(region) > LOW)
-                return KILN_ONNX_LATEST;
-        }
+        if (*info->onnx && kiln_onnx_row(info->onnx, LOW) != kiln_onnx_row(info->onnx, HIGH))
+            opset = MAX(opset, HIGH);
+        if (*info->onnx)
+            opset = MAX(opset,
+                        MAX(opset_of_attrs(node), MAX(opset_of_types(node), opset_of_node(node))));
+        kiln_foreach_region (region, node)
+            opset = MAX(opset, kiln_onnx_export_opset(region));
     }
-    return LOW;
+    return opset;
 }

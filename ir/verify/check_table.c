@@ -320,15 +320,6 @@ prepare_cast(KilnCheck *check, GError **error)
     return TRUE;
 }
 
-/* Kernels take both remainders of floats. */
-static gboolean
-prepare_mod(KilnCheck *check, GError **error)
-{
-    (void)error;
-    *(bool *)kiln_check_attr(check, "fmod") = true;
-    return TRUE;
-}
-
 /* The right operand of a product of f32 may be stored in 16 bits: it counts as cast. */
 static gboolean
 prepare_product(KilnCheck *check, GError **error)
@@ -379,7 +370,6 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_stack] = { .alone = kiln_check_stack },
     [KILN_INSTR_call]  = { .alone = kiln_check_call },
     [KILN_INSTR_cast]  = { .prepare = prepare_cast },
-    [KILN_INSTR_mod]   = { .prepare = prepare_mod },
     [KILN_INSTR_matmul] = { .prepare = prepare_product },
     [KILN_INSTR_gemm]   = { .prepare = prepare_product },
 

@@ -59,6 +59,7 @@ dilate(KilnMatch *match)
     KilnWindow window;
     GUARD(same_block, kiln_attrs(up, depth_to_space)->blocksize == block);
     GUARD(block_first, strcmp(kiln_attrs(up, depth_to_space)->mode, "DCR") == 0);
+    GUARD(block_first_below, strcmp(kiln_attrs(down, space_to_depth)->mode, "DCR") == 0);
     GUARD(swaps_before, swaps_batch(kiln_match_node(match, "before"), match->error));
     GUARD(swaps_after, swaps_batch(kiln_match_node(match, "after"), match->error));
     if (!kiln_window_resolve(conv, &window, match->error))

@@ -195,20 +195,21 @@ lower_block_move(KilnMatch *match)
     bool to_depth = node->op == KILN_OP_space_to_depth;
     int64_t block = to_depth ? kiln_attrs(node, space_to_depth)->blocksize
                              : kiln_attrs(node, depth_to_space)->blocksize;
-    bool dcr = to_depth || g_str_equal(kiln_attrs(node, depth_to_space)->mode, "DCR");
+    const char *mode =
+        to_depth ? kiln_attrs(node, space_to_depth)->mode : kiln_attrs(node, depth_to_space)->mode;
+    bool dcr = g_str_equal(mode, "DCR");
     const int64_t *in = x->type.dims, *out = node->results[0].type.dims;
     /* depth_to_space splits C into blocks beside the rows and columns that they become part of; DCR
      * has the blocks before the depth, CRD behind it. space_to_depth splits H and W. */
     const int64_t split_depth_dcr[] = { in[0], block, block, out[1], in[2], in[3] };
     const int64_t split_depth_crd[] = { in[0], out[1], block, block, in[2], in[3] };
     const int64_t split_space[] = { in[0], in[1], out[2], block, out[3], block };
-    static const int64_t perm_dcr[] = { 0, 3, 4, 1, 5, 2 }, perm_crd[] = { 0, 1, 4, 2, 5, 3 },
-                         perm_space[] = { 0, 3, 5, 1, 2, 4 };
+    static const int64_t perms[2][2][6] = {
+        { { 0, 1, 4, 2, 5, 3 }, { 0, 3, 4, 1, 5, 2 } }, /* to space: CRD, DCR */
+        { { 0, 1, 3, 5, 2, 4 }, { 0, 3, 5, 1, 2, 4 } }, /* to depth */
+    };
     const int64_t *split = to_depth ? split_space : dcr ? split_depth_dcr : split_depth_crd;
-    KilnAttrs_transpose attrs = { .perm = { .n = 6,
-                                            .v = (int64_t *)(to_depth ? perm_space
-                                                             : dcr    ? perm_dcr
-                                                                      : perm_crd) } };
+    KilnAttrs_transpose attrs = { .perm = { .n = 6, .v = (int64_t *)perms[to_depth][dcr] } };
     KilnValue *value = reshape_to(match, x, split, 6);
     value = step(match, KILN_OP_transpose, value, NULL, &attrs);
     return finish(match, mark, value ? reshape_to(match, value, out, 4) : NULL);

@@ -12,8 +12,8 @@
  *     =>  space_to_depth {blocksize=b}            =>  depth_to_space {blocksize=b, mode}
  *
  * requires nothing, preserves nothing; class E: the same elements in the same places. Nothing else
- * may read what stands between. PyTorch's pixel_unshuffle orders blocks otherwise than
- * space_to_depth does, and stays. */
+ * may read what stands between. PyTorch's pixel_unshuffle orders blocks as opsets before 28 cannot
+ * say of space_to_depth, and stays: what is exported can be read by many. */
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
@@ -84,7 +84,7 @@ raise_block_move(KilnMatch *match)
     int64_t block = split->dims[form->block[0]];
     GUARD(square_blocks, block > 1 && block == split->dims[form->block[1]]);
     GUARD(splits_dims, splits_dims(form, &x->type, split));
-    KilnAttrs_space_to_depth down = { .blocksize = block };
+    KilnAttrs_space_to_depth down = { .blocksize = block, .mode = "DCR" };
     KilnAttrs_depth_to_space up = { .blocksize = block, .mode = form->mode };
     const void *attrs = form->op == KILN_OP_space_to_depth ? (void *)&down : &up;
     return kiln_match_replace(match, kiln_match_build(match, form->op, attrs, &x, 1));

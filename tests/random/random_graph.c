@@ -509,7 +509,8 @@ rg_rearrange(RandomGraph *g)
     KilnValue *x = rg_any(g);
     if (x->type.rank != 4)
         return;
-    KilnAttrs_space_to_depth down = { .blocksize = rg_one_in(g, 3) ? 1 : 2 };
+    KilnAttrs_space_to_depth down = { .blocksize = rg_one_in(g, 3) ? 1 : 2,
+                                      .mode = rg_one_in(g, 2) ? "CRD" : "DCR" };
     KilnAttrs_depth_to_space up = { .blocksize = down.blocksize,
                                     .mode = rg_one_in(g, 2) ? "DCR" : "CRD" };
     bool deep = x->type.dims[1] % (up.blocksize * up.blocksize) == 0;

@@ -520,7 +520,7 @@ phases(RandomGraph *g)
     KilnValue *x = picture(g);
     int64_t swap[] = { 1, 0, 2, 3 }, own[] = { 1, 0, 0, 1 };
     KilnAttrs_transpose transpose = { .perm = { .n = 4, .v = swap } };
-    KilnAttrs_space_to_depth down = { .blocksize = 2 };
+    KilnAttrs_space_to_depth down = { .blocksize = 2, .mode = rg_one_in(g, 4) ? "CRD" : "DCR" };
     KilnAttrs_depth_to_space up = { .blocksize = 2, .mode = rg_one_in(g, 4) ? "CRD" : "DCR" };
     KilnAttrs_conv conv = { .auto_pad = "NOTSET",
                             .group = 1,

@@ -340,6 +340,7 @@ Test(cpu_movement, depth_to_space_and_back)
             case_new(back ? KILN_INSTR_space_to_depth : KILN_INSTR_depth_to_space);
         if (back) {
             CASE_ATTRS(c, space_to_depth)->blocksize = block;
+            CASE_ATTRS(c, space_to_depth)->mode = cases[i / 8].mode;
         } else {
             CASE_ATTRS(c, depth_to_space)->blocksize = block;
             CASE_ATTRS(c, depth_to_space)->mode = cases[i / 8].mode;

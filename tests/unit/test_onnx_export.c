@@ -316,7 +316,8 @@ static int64_t
 opset_of_text(const char *node)
 {
     g_autofree char *text = g_strdup_printf(
-        "graph @f(%%x: f16[2], %%i: i16[2], %%b: i8[2], %%f: f32[2], %%s: f32[], %%h: f16[]) {\n"
+        "graph @f(%%x: f16[2], %%i: i16[2], %%b: i8[2], %%f: f32[2], %%s: f32[], %%h: f16[], "
+        "%%m: f32[1,1,2,2]) {\n"
         "  %%y = %s\n"
         "  return %%y\n"
         "}\n",
@@ -335,6 +336,16 @@ Test(onnx_export, opset_admits_the_element_types)
     cr_expect_eq(opset_of_text("dequantize_linear(%i, %s) : f32[2]"), 21);
     cr_expect_eq(opset_of_text("quantize_linear(%f, %s) : u8[2]"), 17);
     cr_expect_eq(opset_of_text("quantize_linear(%x, %h) : u8[2]"), 21);
+    cr_expect_eq(opset_of_text("quantize_linear(%f, %h) : u8[2]"), 23);
+    cr_expect_eq(opset_of_text("celu(%f) : f32[2]"), 17);
+    cr_expect_eq(opset_of_text("celu(%x) : f16[2]"), 28);
+    cr_expect_eq(opset_of_text("bit_shift(%i, %i) : i16[2]"), 28);
+    cr_expect_eq(opset_of_text("mod(%i, %i) : i16[2]"), 17);
+    cr_expect_eq(opset_of_text("mod(%f, %f) {fmod=true} : f32[2]"), 17);
+    cr_expect_eq(opset_of_text("mod(%f, %f) : f32[2]"), 28);
+    cr_expect_eq(opset_of_text("space_to_depth(%m) {blocksize=2} : f32[1,4,1,1]"), 17);
+    cr_expect_eq(opset_of_text("space_to_depth(%m) {blocksize=2, mode=\"CRD\"} : f32[1,4,1,1]"),
+                 28);
 }
 
 /* What opset 21 lacks is written with what it has; the module stays as it is. */

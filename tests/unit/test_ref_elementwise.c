@@ -208,6 +208,20 @@ Test(ref_elementwise, modulo_as_in_c)
     case_gives(i, VALUES(1, -1, 1), 0);
 }
 
+Test(ref_elementwise, modulo_of_floats_as_in_python)
+{
+    const double inf = INFINITY;
+    g_autoptr(RefCase) f =
+        binary(KILN_INSTR_mod, F32, 10, VALUES(7, -7, 7, -7, 5.5, inf, 1, 1, -1, NAN),
+               VALUES(3, 3, -3, -3, -2, 3, 0, inf, inf, 1));
+    case_gives(f, VALUES(1, 2, -2, -1, -0.5, NAN, NAN, 1, inf, NAN), 0);
+    g_autoptr(RefCase) zeros =
+        binary(KILN_INSTR_mod, F32, 4, VALUES(0, -0.0, 6, -6), VALUES(-2, 2, -3, 3));
+    cr_expect_null(case_run(zeros));
+    const float *found = zeros->data[0];
+    cr_expect(signbit(found[0]) && !signbit(found[1]) && signbit(found[2]) && !signbit(found[3]));
+}
+
 Test(ref_elementwise, bits)
 {
     BINARY(bitwise_and, u8, 2, 0xcc, 3, 0xaa, 6, 0x88, 2);
@@ -219,6 +233,11 @@ Test(ref_elementwise, bits)
         binary(KILN_INSTR_bit_shift, KILN_DTYPE_u32, 3, VALUES(12, 1, 5), VALUES(2, 1, 200));
     CASE_ATTRS(right, bit_shift)->direction = "RIGHT";
     case_gives(right, VALUES(3, 0, 0), 0);
+    BINARY(bit_shift, i8, 4, 0x41, -1, 1, 1, 1, 7, 8, -1, -126, -128, 0, 0);
+    g_autoptr(RefCase) copied = binary(KILN_INSTR_bit_shift, KILN_DTYPE_i16, 5,
+                                       VALUES(-9, 9, -9, -9, 9), VALUES(1, 1, 16, -1, 64));
+    CASE_ATTRS(copied, bit_shift)->direction = "RIGHT";
+    case_gives(copied, VALUES(-5, 4, -1, -1, 0), 0);
     BINARY(and, bool, 4, 0, 0, 1, 1, 0, 1, 0, 1, 0, 0, 0, 1);
     BINARY(or, bool, 4, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1);
     BINARY(xor, bool, 4, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 0);

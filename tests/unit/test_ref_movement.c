@@ -99,6 +99,14 @@ Test(ref_movement, depth_to_space_and_back)
     case_out(back, F32, DIMS(1, 4, 1, 3));
     case_in(back, F32, DIMS(1, 1, 2, 6), counting);
     case_gives(back, VALUES(0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11), 0);
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_space_to_depth);
+        CASE_ATTRS(c, space_to_depth)->blocksize = 2;
+        CASE_ATTRS(c, space_to_depth)->mode = modes[i];
+        case_out(c, F32, DIMS(1, 8, 1, 1));
+        case_in(c, F32, DIMS(1, 2, 2, 2), spread[i]);
+        case_gives(c, counting, 0);
+    }
 
     g_autoptr(RefCase) wide = case_new(KILN_INSTR_depth_to_space);
     CASE_ATTRS(wide, depth_to_space)->blocksize = 2;

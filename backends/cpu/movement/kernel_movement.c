@@ -169,7 +169,8 @@ const char *
 kiln_cpu_space_to_depth(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_space_to_depth *attrs = kiln_instr_attrs(args->instr, space_to_depth);
-    return move_depth(args, cpu_type(args->instr, 0), attrs->blocksize, false);
+    return move_depth(args, cpu_type(args->instr, 0), attrs->blocksize,
+                      strcmp(attrs->mode, "CRD") == 0);
 }
 
 /* Channel i × (channels / group) + j becomes channel j × group + i. */

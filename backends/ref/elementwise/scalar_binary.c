@@ -63,14 +63,16 @@ UNSIGNED(and, a &b)
 UNSIGNED(or, a | b)
 UNSIGNED(xor, a ^ b)
 
-/* fmod: the sign of the dividend, as in C; else that of the divisor, as in Python. */
+/* fmod: the sign of the dividend, as in C; else that of the divisor, as in Python, zeros too. */
 static double
 f_mod(double a, double b, const void *attrs)
 {
     double r = fmod(a, b);
-    if (((const KilnInstrAttrs_mod *)attrs)->fmod || r == 0 || (r < 0) == (b < 0))
+    if (((const KilnInstrAttrs_mod *)attrs)->fmod)
         return r;
-    return r + b;
+    if (r == 0)
+        return copysign(0, b);
+    return (r < 0) == (b < 0) ? r : r + b;
 }
 
 static int64_t
@@ -80,6 +82,18 @@ s_mod(int64_t a, int64_t b, const void *attrs)
     if (((const KilnInstrAttrs_mod *)attrs)->fmod || r == 0 || (r < 0) == (b < 0))
         return r;
     return r + b;
+}
+
+/* A shift to the right copies the sign. What is shifted by less than 0 has gone altogether. */
+static int64_t
+s_bit_shift(int64_t a, int64_t b, const void *attrs)
+{
+    bool left = strcmp(((const KilnInstrAttrs_bit_shift *)attrs)->direction, "LEFT") == 0;
+    bool gone = b < 0 || b >= 64;
+    if (left)
+        return gone ? 0 : (int64_t)((uint64_t)a << b);
+    int64_t sign = a < 0 ? -1 : 0;
+    return gone ? sign : (int64_t)((uint64_t)(a ^ sign) >> b) ^ sign;
 }
 
 static uint64_t
@@ -104,7 +118,7 @@ static const RefBinary ops[KILN_N_INSTRS] = {
     [KILN_INSTR_sum] = { FSU(add) },
     [KILN_INSTR_mean] = { .f = f_mean },
     [KILN_INSTR_prelu] = { FSU(prelu) },
-    [KILN_INSTR_bit_shift] = { .u = u_bit_shift },
+    [KILN_INSTR_bit_shift] = { .s = s_bit_shift, .u = u_bit_shift },
     [KILN_INSTR_bitwise_and] = { .s = s_and, .u = u_and },
     [KILN_INSTR_bitwise_or] = { .s = s_or, .u = u_or },
     [KILN_INSTR_bitwise_xor] = { .s = s_xor, .u = u_xor },

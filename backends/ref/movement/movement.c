@@ -147,9 +147,10 @@ const char *
 kiln_ref_space_to_depth(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_space_to_depth *attrs = kiln_instr_attrs(args->instr, space_to_depth);
-    return move_depth(
-        args,
-        &(DepthMove){ .deep = ref_type(args, 0), .block = attrs->blocksize, .to_depth = true });
+    return move_depth(args, &(DepthMove){ .deep = ref_type(args, 0),
+                                          .block = attrs->blocksize,
+                                          .crd = strcmp(attrs->mode, "CRD") == 0,
+                                          .to_depth = true });
 }
 
 /* Channel i × (channels / group) + j becomes channel j × group + i. */
