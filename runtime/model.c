@@ -196,10 +196,12 @@ load_text(KilnModel *model, GBytes *bytes, const char *path, GError **error)
 }
 
 static gboolean
-load_onnx(KilnModel *model, GBytes *bytes, const char *path, bool alone, GError **error)
+load_onnx(KilnModel *model, GBytes *bytes, const char *path, const KilnModelOptions *options,
+          GError **error)
 {
-    model->module =
-        alone ? kiln_onnx_import_alone(bytes, path, error) : kiln_onnx_import(bytes, path, error);
+    const KilnOnnxOptions onnx = { .alone = options->no_external_data,
+                                   .newer_opsets = options->accept_newer_opsets };
+    model->module = kiln_onnx_import_with(bytes, path, &onnx, error);
     if (!model->module) {
         if (!path)
             kiln_prefix_error(error, "%s: ", model->name);
@@ -254,9 +256,8 @@ load(GBytes *bytes, const char *name, const char *path, const KilnModelOptions *
     if (kiln_program_file_is(bytes))
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "%s: expected a model, found a compiled program", model->name);
-    gboolean loaded = is_text(bytes, model->name)
-                          ? load_text(model, bytes, path, error)
-                          : load_onnx(model, bytes, path, options->no_external_data, error);
+    gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, path, error)
+                                                  : load_onnx(model, bytes, path, options, error);
     return loaded ? g_steal_pointer(&model) : NULL;
 }
 

@@ -43,7 +43,7 @@ typedef struct {
     char **shape_hints; /* DIM=64 */
     char **plugins;     /* files of --load-pass-plugin */
     int threads;
-    gboolean no_offload, json, quiet, no_verify;
+    gboolean no_offload, json, quiet, no_verify, newer_opsets;
     /* limits */
     gboolean untrusted;
     char *memory_limit, *time_limit;

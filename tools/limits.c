@@ -132,5 +132,6 @@ kiln_limits_model_options(const KilnOptions *options)
     KilnModelOptions model = KILN_MODEL_OPTIONS_INIT;
     /* The limits are those of the whole command. */
     model.onnx_only = model.no_external_data = options->untrusted;
+    model.accept_newer_opsets = options->newer_opsets;
     return model;
 }

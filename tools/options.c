@@ -77,6 +77,8 @@ add_common(GOptionContext *context, KilnOptions *options)
           "Keep folded constants in this directory for the next run", "D" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options->no_verify,
           "Do not verify the model after each pass", NULL },
+        { "accept-newer-opsets", 0, 0, G_OPTION_ARG_NONE, &options->newer_opsets,
+          "Read operators of ONNX opsets newer than 28 as those of opset 28", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print the result as JSON", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Print results only", NULL },
         { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options->trace,

@@ -69,9 +69,8 @@ read_dtype(const KilnOnnxCall *call, const KilnOnnxAttr *attr, KilnDType *out, G
 {
     int64_t number = attr->proto->i;
     if (number < 0 || number > G_MAXINT || !kiln_dtype_from_onnx((int)number, out))
-        return kiln_onnx_unsupported(call, error,
-                                     "attribute '%s': element type %" G_GINT64_FORMAT " of ONNX",
-                                     attr->proto->name, number);
+        return kiln_onnx_unsupported(call, error, "attribute '%s': element type %s",
+                                     attr->proto->name, kiln_onnx_dtype_name(number));
     return TRUE;
 }
 

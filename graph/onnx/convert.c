@@ -127,13 +127,9 @@ set_inline_result(KilnOnnxCall *call, uint32_t i, KilnValue *value, GError **err
 }
 
 gboolean
-kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error)
+kiln_onnx_set_inlined(KilnOnnxCall *call, KilnValue *const *values, uint32_t n, GError **error)
 {
-    const KilnOnnxGraph *graph = kiln_onnx_take(call, attr_name)->graph;
-    g_autofree KilnValue **values = g_new0(KilnValue *, graph->outputs->len + 1);
-    if (!kiln_onnx_import_contents(call->import, call->scope, graph, values, error))
-        return FALSE;
-    for (guint i = 0; i < graph->outputs->len; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         KilnOnnxDoubt doubt = kiln_onnx_doubt(call->import, values[i]);
         if (!set_inline_result(call, i, values[i], error))
             return FALSE;
@@ -141,4 +137,13 @@ kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **erro
             kiln_onnx_set_doubt(call->import, call->results[i], doubt);
     }
     return TRUE;
+}
+
+gboolean
+kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error)
+{
+    const KilnOnnxGraph *graph = kiln_onnx_take(call, attr_name)->graph;
+    g_autofree KilnValue **values = g_new0(KilnValue *, graph->outputs->len + 1);
+    return kiln_onnx_import_contents(call->import, call->scope, graph, values, error) &&
+           kiln_onnx_set_inlined(call, values, graph->outputs->len, error);
 }

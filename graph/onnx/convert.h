@@ -115,6 +115,15 @@ gboolean kiln_onnx_set_result(KilnOnnxCall *call, uint32_t i, KilnValue *value);
 KilnFunction *kiln_onnx_import_region(KilnOnnxCall *call, const char *attr_name,
                                       const KilnType *argument_types, uint32_t n, GError **error);
 
+/** Imports the nodes of @function in place of @call, which names it. Its outputs are the call's
+ * results. */
+gboolean kiln_onnx_inline_call(KilnOnnxCall *call, const KilnOnnxFunction *function,
+                               GError **error);
+
+/** Sets a result for each of @n values of a graph that is imported in place of @call. */
+gboolean kiln_onnx_set_inlined(KilnOnnxCall *call, KilnValue *const *values, uint32_t n,
+                               GError **error);
+
 /** Imports a subgraph without inputs as nodes of the call's own function, with its own scope of
  * names. Its outputs are the call's results. */
 gboolean kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error);

@@ -3,6 +3,7 @@
 #include "graph/module.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
+#include "graph/onnx/scope.h"
 #include "graph/onnx/tensor.h"
 
 /* A tensor of numbers that the attribute lists; rank 0 for one number, 1 for a list. */
@@ -40,7 +41,8 @@ constant_tensor(KilnOnnxCall *call, const KilnOnnxAttr *attr, GError **error)
         return attr->tensor ? kiln_onnx_tensor_load(attr->tensor, &call->import->files, error)
                             : NULL;
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR:
-        return attr->sparse ? kiln_onnx_sparse_load(attr->sparse, error) : NULL;
+        return attr->sparse ? kiln_onnx_sparse_load(attr->sparse, &call->import->files, error)
+                            : NULL;
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
         return listed(KILN_DTYPE_f32, false, &proto->f, 1, error);
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS:
@@ -88,7 +90,8 @@ kiln_onnx_convert_constant(KilnOnnxCall *call, GError **error)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "its value is empty");
     if (!tensor)
         return kiln_onnx_throw(call, (KilnError)failure->code, error, "%s", failure->message);
-    const char *name = call->n_results ? call->node->proto->output[0] : "constant";
+    const char *name =
+        call->n_results ? kiln_onnx_shown(call->scope, call->node->proto->output[0]) : "constant";
     kiln_onnx_attrs(call, const)->value =
         kiln_module_add_constant(call->import->module, name, tensor, NULL);
     return TRUE;

@@ -9,6 +9,7 @@
 #include "graph/grow/reserve.h"
 #include "graph/base/map_file.h"
 #include "graph/onnx/import.h"
+#include "graph/onnx/opset.h"
 #include "graph/onnx/tensor.h"
 #include "graph/op/structure.h"
 
@@ -23,10 +24,23 @@ says_more(const Onnx__TypeProto *type, const Onnx__TypeProto *known)
            type->tensor_type->shape || !known->tensor_type->shape;
 }
 
+static gboolean
+check_depth(const KilnOnnxScope *scope, GError **error)
+{
+    return scope->depth <= KILN_ONNX_MAX_DEPTH ||
+           kiln_throw(error, KILN_ERROR_LIMIT,
+                      "graph '%s': expected at most %d graphs and functions inside each other, "
+                      "found more",
+                      scope->graph->name, KILN_ONNX_MAX_DEPTH);
+}
+
 static void
 scope_init(KilnOnnxScope *scope, const KilnOnnxGraph *graph)
 {
     scope->graph = graph;
+    scope->depth = scope->outer ? scope->outer->depth + 1 : 0;
+    if (!scope->frame)
+        scope->frame = scope->outer ? scope->outer->frame : NULL;
     scope->values = g_hash_table_new(g_str_hash, g_str_equal);
     scope->types = g_hash_table_new(g_str_hash, g_str_equal);
     const GPtrArray *lists[] = { graph->values, graph->outputs };
@@ -60,13 +74,14 @@ unknown_constant(KilnOnnxScope *scope, const char *name, GError **failure, GErro
     KilnAttrs_unknown attrs = { .op_type = "Constant",
                                 .domain = "",
                                 .reason = (*failure)->message };
-    attrs.opset = kiln_onnx_model_opset(scope->import->model, "");
+    attrs.opset = kiln_onnx_scope_opset(scope, "");
     KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
-    KilnNode *node = kiln_node_new(
-        scope->function,
-        &(KilnNodeSpec){
-            .op = KILN_OP_unknown, .attrs = &attrs, .result_name = name, .types = &type },
-        error);
+    KilnNode *node = kiln_node_new(scope->function,
+                                   &(KilnNodeSpec){ .op = KILN_OP_unknown,
+                                                    .attrs = &attrs,
+                                                    .result_name = kiln_onnx_shown(scope, name),
+                                                    .types = &type },
+                                   error);
     g_clear_error(failure);
     if (!node)
         return NULL;
@@ -85,7 +100,7 @@ import_constant(KilnOnnxScope *scope, const char *name, size_t offset, KilnTenso
         return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: an initializer has no name", offset);
     }
     if (tensor)
-        value = kiln_build_constant(scope->function, NULL, name, tensor);
+        value = kiln_build_constant(scope->function, NULL, kiln_onnx_shown(scope, name), tensor);
     else
         value = unknown_constant(scope, name, failure, error);
     return value && kiln_onnx_define(scope, name, value, error);
@@ -105,7 +120,7 @@ import_initializers(KilnOnnxScope *scope, GError **error)
     for (guint i = 0; i < graph->sparse->len; i++) {
         const KilnOnnxSparse *row = &g_array_index(graph->sparse, KilnOnnxSparse, i);
         GError *failure = NULL;
-        KilnTensor *tensor = kiln_onnx_sparse_load(row, &failure);
+        KilnTensor *tensor = kiln_onnx_sparse_load(row, &scope->import->files, &failure);
         if (!import_constant(scope, row->name, row->values.offset, tensor, &failure, error))
             return FALSE;
     }
@@ -130,7 +145,8 @@ import_argument(KilnOnnxScope *scope, const Onnx__ValueInfoProto *info, const Ki
     if (g_hash_table_contains(scope->values, info->name))
         return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two inputs are called '%s'",
                           scope->graph->name, info->name);
-    KilnArgument *argument = kiln_function_add_argument(scope->function, info->name, &type, error);
+    KilnArgument *argument = kiln_function_add_argument(
+        scope->function, kiln_onnx_shown(scope, info->name), &type, error);
     if (!argument)
         return FALSE;
     g_hash_table_insert(scope->values, info->name, &argument->value);
@@ -246,7 +262,8 @@ kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnO
 {
     KilnOnnxScope scope = { .outer = outer, .import = import, .function = function };
     scope_init(&scope, graph);
-    gboolean good = import_arguments(&scope, argument_types, n, error) &&
+    gboolean good = check_depth(&scope, error) &&
+                    import_arguments(&scope, argument_types, n, error) &&
                     import_initializers(&scope, error) && import_nodes(&scope, error) &&
                     import_results(&scope, error);
     scope_clear(&scope);
@@ -260,7 +277,29 @@ kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer, const Ki
     KilnOnnxScope scope = { .outer = outer, .import = import, .function = outer->function };
     g_autofree const char **names = g_new0(const char *, graph->outputs->len + 1);
     scope_init(&scope, graph);
-    gboolean good = import_initializers(&scope, error) && import_nodes(&scope, error) &&
+    gboolean good = check_depth(&scope, error) && import_initializers(&scope, error) &&
+                    import_nodes(&scope, error) && find_results(&scope, out, names, error);
+    scope_clear(&scope);
+    return good;
+}
+
+gboolean
+kiln_onnx_import_body(KilnOnnxScope *outer, const KilnOnnxFrame *frame, KilnValue *const *operands,
+                      KilnValue **out, GError **error)
+{
+    const KilnOnnxGraph *graph = frame->function->graph;
+    KilnOnnxScope scope = { .outer = outer,
+                            .frame = frame,
+                            .closed = true,
+                            .import = outer->import,
+                            .function = outer->function };
+    g_autofree const char **names = g_new0(const char *, graph->outputs->len + 1);
+    scope_init(&scope, graph);
+    for (guint i = 0; i < graph->inputs->len; i++) {
+        Onnx__ValueInfoProto *info = g_ptr_array_index(graph->inputs, i);
+        g_hash_table_insert(scope.values, info->name, operands[i]);
+    }
+    gboolean good = check_depth(&scope, error) && import_nodes(&scope, error) &&
                     find_results(&scope, out, names, error);
     scope_clear(&scope);
     return good;
@@ -311,6 +350,29 @@ import_metadata(KilnModule *module, const KilnOnnxModel *model)
     kiln_metadata_copy(&module->metadata, &metadata, module->arena);
 }
 
+/* Notes what of the model has no effect, or an effect that the model did not ask for. */
+static void
+note_versions(const KilnOnnxImport *import)
+{
+    const KilnOnnxModel *model = import->model;
+    int64_t ir = model->metadata.ir_version, opset = kiln_onnx_model_opset(model, "");
+    if (ir > KILN_ONNX_LATEST_IR)
+        kiln_module_add_note(import->module,
+                             "IR version %" G_GINT64_FORMAT " is newer than %d, the newest that is "
+                             "known: fields that it added are left out",
+                             ir, KILN_ONNX_LATEST_IR);
+    if (opset > KILN_ONNX_LATEST && import->newer_opsets)
+        kiln_module_add_note(import->module,
+                             "opset %" G_GINT64_FORMAT
+                             " is newer than %d, the newest that is known: "
+                             "operators are read as those of opset %d",
+                             opset, KILN_ONNX_LATEST, KILN_ONNX_LATEST);
+    if (model->n_devices)
+        kiln_module_add_note(import->module,
+                             "annotations of devices at %zu %s are left out: Kiln computes on one",
+                             model->n_devices, model->n_devices == 1 ? "place" : "places");
+}
+
 static gboolean
 import_model(KilnOnnxImport *import, GError **error)
 {
@@ -318,7 +380,11 @@ import_model(KilnOnnxImport *import, GError **error)
     const char *name = *model->graph->name ? model->graph->name : "main";
     import_metadata(import->module, model);
     import->module->opset = (int)CLAMP(kiln_onnx_model_opset(model, ""), 0, G_MAXINT);
+    note_versions(import);
     kiln_onnx_sort(model->graph, import->module);
+    for (guint i = 0; i < model->functions->len; i++)
+        kiln_onnx_sort(((KilnOnnxFunction *)g_ptr_array_index(model->functions, i))->graph,
+                       import->module);
     KilnFunction *function = kiln_function_new(import->module, name);
     if (!kiln_onnx_import_graph(import, NULL, model->graph, function, NULL, 0, error))
         return FALSE;
@@ -326,17 +392,18 @@ import_model(KilnOnnxImport *import, GError **error)
     return TRUE;
 }
 
-static KilnModule *
-import(GBytes *bytes, const char *path, bool alone, GError **error)
+KilnModule *
+kiln_onnx_import_with(GBytes *bytes, const char *path, const KilnOnnxOptions *options,
+                      GError **error)
 {
     g_autoptr(KilnModule) module = kiln_module_new();
     module->path = g_strdup(path);
-    KilnOnnxImport import = { .module = module };
+    KilnOnnxImport import = { .module = module, .newer_opsets = options->newer_opsets };
     import.model = kiln_onnx_model_new(bytes, error);
     import.dim_names = g_hash_table_new(g_str_hash, g_str_equal);
     import.doubts = g_hash_table_new(NULL, NULL);
     kiln_onnx_files_init(&import.files, bytes, path);
-    import.files.alone = alone;
+    import.files.alone = options->alone;
     bool good = import.model && import_model(&import, error);
     if (!good && path)
         kiln_prefix_error(error, "%s: ", path);
@@ -350,13 +417,7 @@ import(GBytes *bytes, const char *path, bool alone, GError **error)
 KilnModule *
 kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
 {
-    return import(bytes, path, false, error);
-}
-
-KilnModule *
-kiln_onnx_import_alone(GBytes *bytes, const char *path, GError **error)
-{
-    return import(bytes, path, true, error);
+    return kiln_onnx_import_with(bytes, path, &(KilnOnnxOptions){ 0 }, error);
 }
 
 KilnModule *

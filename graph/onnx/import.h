@@ -20,6 +20,11 @@ gboolean kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer,
 gboolean kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer,
                                    const KilnOnnxGraph *graph, KilnValue **out, GError **error);
 
+/** Imports the nodes of a function in place of its call, as nodes of the function of @outer.
+ * @operands has one value per parameter; NULL: left out. Stores the outputs in @out. */
+gboolean kiln_onnx_import_body(KilnOnnxScope *outer, const KilnOnnxFrame *frame,
+                               KilnValue *const *operands, KilnValue **out, GError **error);
+
 /** Puts each node of @graph, and of the graphs inside its nodes, behind the nodes that it reads.
  * Nodes that are sorted already stay where they are. Adds a note to @module for each graph that was
  * not sorted. A graph with a cycle stays as it is: the importer reports it. */

@@ -18,7 +18,7 @@
 static bool
 is_defined_later(const KilnOnnxScope *scope, const char *name)
 {
-    for (; scope; scope = scope->outer) {
+    for (; scope; scope = kiln_onnx_around(scope)) {
         for (guint i = 0; i < scope->graph->nodes->len; i++) {
             const KilnOnnxNode *node = &g_array_index(scope->graph->nodes, KilnOnnxNode, i);
             for (size_t k = 0; k < node->proto->n_output; k++) {
@@ -37,7 +37,7 @@ resolve_operands(KilnOnnxCall *call, GError **error)
     for (size_t i = 0; i < proto->n_input; i++) {
         const char *name = proto->input[i];
         call->operands[i] = *name ? kiln_onnx_lookup(call->scope, name) : NULL;
-        if (*name && !call->operands[i])
+        if (*name && !call->operands[i] && !kiln_onnx_is_left_out(call->scope, name))
             return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "reads '%s', which %s", name,
                                    is_defined_later(call->scope, name)
                                        ? "is computed later: the nodes are in a cycle"
@@ -146,7 +146,8 @@ static const char *
 first_output(const KilnOnnxCall *call)
 {
     const Onnx__NodeProto *proto = call->node->proto;
-    return call->n_results && *proto->output[0] ? proto->output[0] : NULL;
+    return call->n_results && *proto->output[0] ? kiln_onnx_shown(call->scope, proto->output[0])
+                                                : NULL;
 }
 
 static KilnNode *
@@ -155,7 +156,7 @@ make_node(KilnOnnxCall *call, KilnOp op, const void *attrs, const KilnType *type
     const char *name = call->node->proto->name;
     return kiln_node_new(call->function,
                          &(KilnNodeSpec){ .op = op,
-                                          .name = name && *name ? name : NULL,
+                                          .name = name && *name ? call->label : NULL,
                                           .operands = call->operands,
                                           .n_operands = call->n_operands,
                                           .n_results = call->n_results,
@@ -205,7 +206,7 @@ import_unknown(KilnOnnxCall *call, const char *reason, bool untyped, GError **er
     const Onnx__NodeProto *proto = call->node->proto;
     KilnAttrs_unknown attrs = { .op_type = proto->op_type,
                                 .domain = proto->domain ? proto->domain : "",
-                                .opset = kiln_onnx_model_opset(call->import->model, proto->domain),
+                                .opset = kiln_onnx_scope_opset(call->scope, proto->domain),
                                 .reason = reason,
                                 .untyped = untyped };
     g_autofree KilnType *types = g_new0(KilnType, call->n_results + 1);
@@ -234,15 +235,45 @@ import_unknown(KilnOnnxCall *call, const char *reason, bool untyped, GError **er
 
 /* --- the node --- */
 
-static bool
-declares_other(const KilnOnnxCall *call)
+/* The declared type of what @name means in @scope; NULL where the model has none. */
+static const Onnx__TypeProto *
+declared_anywhere(const KilnOnnxScope *scope, const char *name)
 {
-    KilnType type;
-    for (uint32_t i = 0; i < call->n_results; i++) {
-        if (declared_type(call, i, &type) == KILN_ONNX_TYPE_OTHER)
-            return true;
+    for (; scope; scope = kiln_onnx_around(scope)) {
+        const Onnx__TypeProto *type = g_hash_table_lookup(scope->types, name);
+        for (guint i = 0; i < scope->graph->inputs->len && !type; i++) {
+            const Onnx__ValueInfoProto *info = g_ptr_array_index(scope->graph->inputs, i);
+            type = strcmp(info->name, name) == 0 ? info->type : NULL;
+        }
+        if (type || g_hash_table_contains(scope->values, name))
+            return type;
     }
-    return false;
+    return NULL;
+}
+
+/* Says which operand or result has a type that Kiln lacks; NULL: none. */
+static char *
+type_reason(const KilnOnnxCall *call)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    KilnType type;
+    for (uint32_t i = 0; i < call->n_operands; i++) {
+        if (!call->operands[i] ||
+            !((unsigned)kiln_onnx_doubt(call->import, call->operands[i]) & KILN_ONNX_OTHER))
+            continue;
+        const Onnx__TypeProto *declared = declared_anywhere(call->scope, proto->input[i]);
+        g_autofree char *trouble = declared ? kiln_onnx_type_trouble(declared) : NULL;
+        return g_strdup_printf("operand %u: %s is not supported", i,
+                               trouble ? trouble : "its type");
+    }
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        if (declared_type(call, i, &type) != KILN_ONNX_TYPE_OTHER)
+            continue;
+        g_autofree char *trouble =
+            kiln_onnx_type_trouble(g_hash_table_lookup(call->scope->types, proto->output[i]));
+        return g_strdup_printf("result %u: %s is not supported", i, trouble);
+    }
+    return NULL;
 }
 
 static bool
@@ -251,40 +282,75 @@ is_default_domain(const char *domain)
     return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
-static gboolean
-find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, GError **error)
+/* Says why @call has no row, or may not use the one that it has. NULL: the operator is unknown in
+ * all opsets. */
+static char *
+opset_reason(const KilnOnnxCall *call)
 {
-    const KilnOnnxModel *model = call->import->model;
-    const char *domain = call->node->proto->domain;
+    int first = kiln_onnx_first_opset(call->node->proto->op_type);
+    bool newer = call->opset > KILN_ONNX_LATEST;
+    if (!first)
+        return NULL;
+    return g_strdup_printf("opset %d is %s than those that are known for it: %d to %d", call->opset,
+                           newer ? "newer" : "older", first, KILN_ONNX_LATEST);
+}
+
+/* Finds the row of the operator. *@out is NULL if there is none to use. *@reason says why, if it is
+ * more than that the operator is unknown. */
+static gboolean
+find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, char **reason, GError **error)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
     *out = NULL;
-    if (g_strcmp0(domain, "com.microsoft") == 0)
-        *out = kiln_onnx_contrib_row(call->node->proto->op_type);
-    if (!is_default_domain(domain))
+    if (g_strcmp0(proto->domain, "com.microsoft") == 0)
+        *out = kiln_onnx_contrib_row(proto->op_type);
+    if (!is_default_domain(proto->domain))
         return TRUE;
-    int64_t opset = kiln_onnx_model_opset(model, "");
-    if (opset <= 0 && model->metadata.ir_version >= 3)
+    if (kiln_onnx_scope_opset(call->scope, "") <= 0 &&
+        call->import->model->metadata.ir_version >= 3)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "is an operator of ONNX, but the model imports no version of these");
-    *out = kiln_onnx_row(call->node->proto->op_type, opset <= 0 ? 1 : opset);
+    if (call->opset <= KILN_ONNX_LATEST || call->import->newer_opsets)
+        *out = kiln_onnx_row(proto->op_type, call->opset);
+    if (!*out)
+        *reason = opset_reason(call);
     return TRUE;
+}
+
+/* A graph that the caller of a function hands to it, which a node of the function names. */
+static const char *
+handed_graph(const KilnOnnxCall *call)
+{
+    for (size_t i = 0; call->scope->frame && i < call->node->n_attrs; i++) {
+        const char *name = call->node->attrs[i].proto->ref_attr_name;
+        if (name && *name)
+            return name;
+    }
+    return NULL;
 }
 
 static gboolean
 import_call(KilnOnnxCall *call, GError **error)
 {
+    const KilnOnnxFunction *function = kiln_onnx_model_function(call->import->model, call->node);
+    const char *graph = handed_graph(call);
     const KilnOnnxRow *row;
-    if (!find_row(call, &row, error) || !resolve_operands(call, error))
+    g_autofree char *refusal = NULL;
+    if (graph) {
+        refusal = g_strdup_printf("attribute '%s' of the function is a graph", graph);
+        return resolve_operands(call, error) && import_unknown(call, refusal, false, error);
+    }
+    if (function)
+        return resolve_operands(call, error) && kiln_onnx_inline_call(call, function, error) &&
+               define_results(call, call->results, (KilnOnnxDoubt)0, error);
+    if (!find_row(call, &row, &refusal, error) || !resolve_operands(call, error))
         return FALSE;
     KilnOnnxDoubt doubt = operands_doubt(call);
-    if (call->opset > KILN_ONNX_LATEST && is_default_domain(call->node->proto->domain)) {
-        g_autofree char *reason =
-            g_strdup_printf("the newest opset that is known is %d", KILN_ONNX_LATEST);
-        return import_unknown(call, reason, false, error);
-    }
     if (!row)
-        return import_unknown(call, NULL, false, error);
-    if ((doubt & KILN_ONNX_OTHER) || declares_other(call))
-        return import_unknown(call, "its types are not supported", false, error);
+        return import_unknown(call, refusal, false, error);
+    refusal = type_reason(call);
+    if (refusal)
+        return import_unknown(call, refusal, false, error);
     g_autoptr(GError) failure = NULL;
     KilnNode *last = call->function->last;
     uint32_t n_operands = call->n_operands, n_results = call->n_results;
@@ -306,30 +372,31 @@ import_call(KilnOnnxCall *call, GError **error)
 }
 
 static const char *
-label_of(const KilnOnnxImport *import, const KilnOnnxNode *node)
+label_of(const KilnOnnxScope *scope, const KilnOnnxNode *node)
 {
     const Onnx__NodeProto *proto = node->proto;
     if (proto->name && *proto->name)
-        return proto->name;
+        return kiln_onnx_shown(scope, proto->name);
     for (size_t i = 0; i < proto->n_output; i++) {
         if (*proto->output[i])
-            return proto->output[i];
+            return kiln_onnx_shown(scope, proto->output[i]);
     }
-    return kiln_arena_printf(import->module->arena, "node at byte %zu", node->offset);
+    return kiln_onnx_shown(
+        scope, kiln_arena_printf(scope->import->module->arena, "node at byte %zu", node->offset));
 }
 
 gboolean
 kiln_onnx_import_node(KilnOnnxScope *scope, const KilnOnnxNode *node, GError **error)
 {
     const Onnx__NodeProto *proto = node->proto;
+    node = kiln_onnx_resolve(scope, node);
     KilnOnnxCall call = { .import = scope->import,
                           .scope = scope,
                           .function = scope->function,
                           .node = node,
-                          .label = label_of(scope->import, node) };
+                          .label = label_of(scope, node) };
     call.base = call.label;
-    call.opset =
-        (int)CLAMP(kiln_onnx_model_opset(scope->import->model, proto->domain), 1, G_MAXINT);
+    call.opset = (int)CLAMP(kiln_onnx_scope_opset(scope, proto->domain), 1, G_MAXINT);
     call.n_operands = (uint32_t)proto->n_input;
     call.n_results = (uint32_t)proto->n_output;
     while (call.n_results && !*proto->output[call.n_results - 1])
@@ -338,7 +405,7 @@ kiln_onnx_import_node(KilnOnnxScope *scope, const KilnOnnxNode *node, GError **e
         if (*proto->output[i] && g_hash_table_contains(scope->values, proto->output[i]))
             return kiln_onnx_throw(&call, KILN_ERROR_INVALID, error,
                                    "computes '%s', which is there already", proto->output[i]);
-        kiln_onnx_free_name(scope, proto->output[i]);
+        kiln_onnx_free_name(scope->function, kiln_onnx_shown(scope, proto->output[i]));
     }
     g_autofree KilnValue **operands = g_new0(KilnValue *, proto->n_input + KILN_ONNX_SPARE);
     g_autofree bool *taken = g_new0(bool, node->n_attrs + 1);

@@ -20,6 +20,8 @@ enum {
     MODEL_GRAPH = 7,
     MODEL_OPSET_IMPORT = 8,
     MODEL_METADATA_PROPS = 14,
+    MODEL_FUNCTIONS = 25,
+    MODEL_CONFIGURATION = 26,
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
     GRAPH_INITIALIZER = 5,
@@ -28,6 +30,17 @@ enum {
     GRAPH_VALUE_INFO = 13,
     GRAPH_SPARSE_INITIALIZER = 15,
     NODE_ATTRIBUTE = 5,
+    NODE_OVERLOAD = 8,
+    NODE_DEVICE_CONFIGURATIONS = 10,
+    FUNCTION_NAME = 1,
+    FUNCTION_INPUT = 4,
+    FUNCTION_OUTPUT = 5,
+    FUNCTION_ATTRIBUTE = 6,
+    FUNCTION_NODE = 7,
+    FUNCTION_OPSET_IMPORT = 9,
+    FUNCTION_DOMAIN = 10,
+    FUNCTION_ATTRIBUTE_PROTO = 11,
+    FUNCTION_OVERLOAD = 13,
     ATTR_T = 5,
     ATTR_G = 6,
     ATTR_TENSORS = 10,
@@ -238,6 +251,19 @@ walk_attr(Walk *walk, KilnSpan span, KilnOnnxAttr *out, GError **error)
 }
 
 static gboolean
+walk_text(Walk *walk, KilnSpan span, const char **out, GError **error)
+{
+    const char *text = (const char *)walk->model->base + span.offset;
+    if (!g_utf8_validate(text, (gssize)span.length, NULL))
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: the name is not UTF-8 text",
+                          span.offset);
+    char *copy = kiln_arena_alloc(walk->model->arena, span.length + 1);
+    memcpy(copy, text, span.length);
+    *out = copy;
+    return TRUE;
+}
+
+static gboolean
 walk_node(Walk *walk, KilnSpan span, KilnOnnxNode *out, GError **error)
 {
     KilnOnnxModel *model = walk->model;
@@ -246,8 +272,13 @@ walk_node(Walk *walk, KilnSpan span, KilnOnnxNode *out, GError **error)
     KilnWire wire = kiln_wire(model->base, span);
     KilnWireField field;
     GError *failure = NULL;
+    out->overload = "";
     while (kiln_wire_next(&wire, &field, &failure)) {
         KilnOnnxAttr attr = { 0 };
+        model->n_devices += field.number == NODE_DEVICE_CONFIGURATIONS;
+        if (field.number == NODE_OVERLOAD &&
+            !(is_bytes(&field, error) && walk_text(walk, field.payload, &out->overload, error)))
+            return FALSE;
         if (field.number != NODE_ATTRIBUTE)
             continue;
         if (!is_bytes(&field, error) || !walk_attr(walk, field.payload, &attr, error))
@@ -269,7 +300,7 @@ walk_node(Walk *walk, KilnSpan span, KilnOnnxNode *out, GError **error)
     return TRUE;
 }
 
-/* --- graphs and the model --- */
+/* --- graphs --- */
 
 static gboolean
 walk_value(Walk *walk, KilnSpan span, GPtrArray *list, GError **error)
@@ -286,15 +317,13 @@ walk_value(Walk *walk, KilnSpan span, GPtrArray *list, GError **error)
 }
 
 static gboolean
-walk_text(Walk *walk, KilnSpan span, const char **out, GError **error)
+walk_counted_node(Walk *walk, KilnSpan span, GArray *nodes, GError **error)
 {
-    const char *text = (const char *)walk->model->base + span.offset;
-    if (!g_utf8_validate(text, (gssize)span.length, NULL))
-        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: the name is not UTF-8 text",
-                          span.offset);
-    char *copy = kiln_arena_alloc(walk->model->arena, span.length + 1);
-    memcpy(copy, text, span.length);
-    *out = copy;
+    KilnOnnxNode node = { 0 };
+    if (!walk_node(walk, span, &node, error) ||
+        !kiln_budget_check_nodes(++walk->n_nodes, node.proto->op_type, error))
+        return FALSE;
+    g_array_append_val(nodes, node);
     return TRUE;
 }
 
@@ -317,14 +346,8 @@ walk_graph_field(Walk *walk, const KilnWireField *field, KilnOnnxGraph *graph, G
         return TRUE;
     }
     switch (field->number) {
-    case GRAPH_NODE: {
-        KilnOnnxNode node = { 0 };
-        if (!walk_node(walk, span, &node, error) ||
-            !kiln_budget_check_nodes(++walk->n_nodes, node.proto->op_type, error))
-            return FALSE;
-        g_array_append_val(graph->nodes, node);
-        return TRUE;
-    }
+    case GRAPH_NODE:
+        return walk_counted_node(walk, span, graph->nodes, error);
     case GRAPH_INITIALIZER: {
         KilnOnnxTensor tensor;
         if (!walk_tensor(walk, field, &tensor, error))
@@ -394,6 +417,153 @@ walk_graph(Walk *walk, KilnSpan span, GError **error)
     return finished(failure, error) ? graph : NULL;
 }
 
+/* --- functions --- */
+
+/* The default domain has two names. */
+static const char *
+plain_domain(const char *domain)
+{
+    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+static guint
+hash_function(gconstpointer id)
+{
+    const KilnOnnxFunction *function = id;
+    return g_str_hash(function->name) * 31 + g_str_hash(function->domain);
+}
+
+static gboolean
+same_function(gconstpointer a, gconstpointer b)
+{
+    const KilnOnnxFunction *left = a, *right = b;
+    return strcmp(left->name, right->name) == 0 && strcmp(left->domain, right->domain) == 0 &&
+           strcmp(left->overload, right->overload) == 0;
+}
+
+static gboolean
+walk_opset(Walk *walk, KilnSpan span, GPtrArray *opsets, GError **error)
+{
+    Onnx__OperatorSetIdProto *opset =
+        kiln_wire_unpack(walk->model->base, span, NULL, &onnx__operator_set_id_proto__descriptor,
+                         walk->model->arena, error);
+    if (opset)
+        g_ptr_array_add(opsets, opset);
+    return opset != NULL;
+}
+
+/* An input or output of a function is a name alone. */
+static gboolean
+walk_parameter(Walk *walk, KilnSpan span, GPtrArray *list, GError **error)
+{
+    Onnx__ValueInfoProto *info = kiln_arena_new0(walk->model->arena, Onnx__ValueInfoProto, 1);
+    const char *name = "";
+    onnx__value_info_proto__init(info);
+    if (!walk_text(walk, span, &name, error))
+        return FALSE;
+    if (!*name)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: a parameter has no name",
+                          span.offset);
+    info->name = (char *)name;
+    g_ptr_array_add(list, info);
+    return TRUE;
+}
+
+static gboolean
+walk_function_field(Walk *walk, const KilnWireField *field, KilnOnnxFunction *function,
+                    GError **error)
+{
+    KilnSpan span = field->payload;
+    KilnOnnxAttr attr = { 0 };
+    const char *name = "";
+    bool walked = field->number == FUNCTION_NAME ||
+                  (field->number >= FUNCTION_INPUT && field->number <= FUNCTION_OVERLOAD);
+    if (walked && !is_bytes(field, error))
+        return FALSE;
+    switch (field->number) {
+    case FUNCTION_NAME:
+        return walk_text(walk, span, &function->name, error);
+    case FUNCTION_DOMAIN:
+        return walk_text(walk, span, &function->domain, error);
+    case FUNCTION_OVERLOAD:
+        return walk_text(walk, span, &function->overload, error);
+    case FUNCTION_INPUT:
+        return walk_parameter(walk, span, function->graph->inputs, error);
+    case FUNCTION_OUTPUT:
+        return walk_parameter(walk, span, function->graph->outputs, error);
+    case FUNCTION_NODE:
+        return walk_counted_node(walk, span, function->graph->nodes, error);
+    case FUNCTION_OPSET_IMPORT:
+        return walk_opset(walk, span, function->opsets, error);
+    case FUNCTION_ATTRIBUTE:
+        if (!walk_text(walk, span, &name, error))
+            return FALSE;
+        g_ptr_array_add(function->attrs, (char *)name);
+        return TRUE;
+    case FUNCTION_ATTRIBUTE_PROTO:
+        if (!walk_attr(walk, span, &attr, error))
+            return FALSE;
+        g_array_append_val(function->defaults, attr);
+        return TRUE;
+    default:
+        return TRUE;
+    }
+}
+
+static KilnOnnxFunction *
+function_new(KilnOnnxModel *model, size_t offset)
+{
+    KilnOnnxFunction *function = kiln_arena_new0(model->arena, KilnOnnxFunction, 1);
+    function->domain = function->name = function->overload = "";
+    function->graph = graph_new(model, offset);
+    function->attrs = g_ptr_array_new();
+    function->opsets = g_ptr_array_new();
+    function->defaults = g_array_new(FALSE, FALSE, sizeof(KilnOnnxAttr));
+    g_ptr_array_add(model->pointers, function->attrs);
+    g_ptr_array_add(model->pointers, function->opsets);
+    g_ptr_array_add(model->arrays, function->defaults);
+    return function;
+}
+
+static gboolean
+walk_function(Walk *walk, KilnSpan span, GError **error)
+{
+    KilnOnnxModel *model = walk->model;
+    KilnOnnxFunction *function = function_new(model, span.offset);
+    KilnWire wire = kiln_wire(model->base, span);
+    KilnWireField field;
+    GError *failure = NULL;
+    while (kiln_wire_next(&wire, &field, &failure)) {
+        if (!walk_function_field(walk, &field, function, error))
+            return FALSE;
+    }
+    if (!finished(failure, error))
+        return FALSE;
+    function->domain = plain_domain(function->domain);
+    function->graph->name = function->name;
+    if (!*function->name)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: a function has no name",
+                          span.offset);
+    if (g_hash_table_contains(model->by_id, function))
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: a second function '%s%s%s'",
+                          span.offset, function->domain, *function->domain ? ":" : "",
+                          function->name);
+    g_hash_table_add(model->by_id, function);
+    g_ptr_array_add(model->functions, function);
+    return TRUE;
+}
+
+const KilnOnnxFunction *
+kiln_onnx_model_function(const KilnOnnxModel *model, const KilnOnnxNode *node)
+{
+    const KilnOnnxFunction id = { .domain = plain_domain(node->proto->domain),
+                                  .name = node->proto->op_type,
+                                  .overload = node->overload };
+    return model->functions->len ? g_hash_table_lookup(model->by_id, &id) : NULL;
+}
+
+/* --- the model --- */
+
 /* Notes for humans: in any encoding, of any length. What is no UTF-8 becomes U+FFFD. */
 static gboolean
 walk_note(Walk *walk, const KilnWireField *field, const char **out, GError **error)
@@ -441,18 +611,15 @@ walk_model_field(Walk *walk, const KilnWireField *field, GError **error)
         return TRUE;
         KILN_METADATA_NUMBERS(X)
 #undef X
+    case MODEL_CONFIGURATION:
+        model->n_devices++;
+        return TRUE;
     case MODEL_METADATA_PROPS:
         return walk_property(walk, field, error);
-    case MODEL_OPSET_IMPORT: {
-        Onnx__OperatorSetIdProto *opset =
-            is_bytes(field, error)
-                ? kiln_wire_unpack(model->base, field->payload, NULL,
-                                   &onnx__operator_set_id_proto__descriptor, model->arena, error)
-                : NULL;
-        if (opset)
-            g_ptr_array_add(model->opsets, opset);
-        return opset != NULL;
-    }
+    case MODEL_OPSET_IMPORT:
+        return is_bytes(field, error) && walk_opset(walk, field->payload, model->opsets, error);
+    case MODEL_FUNCTIONS:
+        return is_bytes(field, error) && walk_function(walk, field->payload, error);
     case MODEL_GRAPH:
         if (model->graph)
             return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: a second graph", field->start);
@@ -506,6 +673,8 @@ kiln_onnx_model_new(GBytes *bytes, GError **error)
     model->arrays = g_ptr_array_new_with_free_func(unref_array);
     model->pointers = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
     model->opsets = g_ptr_array_new();
+    model->functions = g_ptr_array_new();
+    model->by_id = g_hash_table_new(hash_function, same_function);
     model->properties = g_array_new(FALSE, FALSE, sizeof(KilnProperty));
     kiln_metadata_init(&model->metadata);
     model->bytes = g_bytes_ref(bytes);
@@ -527,6 +696,8 @@ kiln_onnx_model_free(KilnOnnxModel *model)
     g_ptr_array_unref(model->arrays);
     g_ptr_array_unref(model->pointers);
     g_ptr_array_unref(model->opsets);
+    g_ptr_array_unref(model->functions);
+    g_hash_table_unref(model->by_id);
     g_array_unref(model->properties);
     kiln_arena_free(model->arena);
     g_bytes_unref(model->bytes);
@@ -534,15 +705,18 @@ kiln_onnx_model_free(KilnOnnxModel *model)
 }
 
 int64_t
-kiln_onnx_model_opset(const KilnOnnxModel *model, const char *domain)
+kiln_onnx_opset(const GPtrArray *opsets, const char *domain)
 {
-    if (!domain || strcmp(domain, "ai.onnx") == 0)
-        domain = "";
-    for (guint i = 0; i < model->opsets->len; i++) {
-        const Onnx__OperatorSetIdProto *opset = g_ptr_array_index(model->opsets, i);
-        const char *name = opset->domain ? opset->domain : "";
-        if (strcmp(strcmp(name, "ai.onnx") == 0 ? "" : name, domain) == 0)
+    for (guint i = 0; i < opsets->len; i++) {
+        const Onnx__OperatorSetIdProto *opset = g_ptr_array_index(opsets, i);
+        if (strcmp(plain_domain(opset->domain), plain_domain(domain)) == 0)
             return opset->version;
     }
     return 0;
+}
+
+int64_t
+kiln_onnx_model_opset(const KilnOnnxModel *model, const char *domain)
+{
+    return kiln_onnx_opset(model->opsets, domain);
 }

@@ -39,6 +39,7 @@ typedef struct {
     const Onnx__NodeProto *proto; /* without attributes */
     KilnOnnxAttr *attrs;
     size_t n_attrs;
+    const char *overload; /* of the function that is called; "" where left out */
     size_t offset;
 } KilnOnnxNode;
 
@@ -53,6 +54,15 @@ struct KilnOnnxGraph {
     size_t offset;
 };
 
+/** A function of the model's own. `graph` has its inputs, outputs and nodes; none has a type. */
+typedef struct {
+    const char *domain, *name, *overload; /* together they name it; "" where left out */
+    KilnOnnxGraph *graph;
+    GPtrArray *attrs;  /* char*: names of attributes without a default */
+    GArray *defaults;  /* KilnOnnxAttr */
+    GPtrArray *opsets; /* Onnx__OperatorSetIdProto* */
+} KilnOnnxFunction;
+
 typedef struct {
     KilnArena *arena;             /* owns the unpacked messages */
     GPtrArray *arrays, *pointers; /* own the lists of graphs */
@@ -61,7 +71,10 @@ typedef struct {
     GPtrArray *opsets;     /* Onnx__OperatorSetIdProto* */
     KilnMetadata metadata; /* borrows the opsets and properties from the lists here */
     GArray *properties;    /* KilnProperty */
+    size_t n_devices;      /* annotations of devices: of the model and of nodes */
     KilnOnnxGraph *graph;
+    GPtrArray *functions; /* KilnOnnxFunction* */
+    GHashTable *by_id;    /* the same, by what names them */
 } KilnOnnxModel;
 
 /** Parses a ModelProto and keeps a reference to @bytes. KILN_ERROR_FORMAT names the byte offset of
@@ -74,7 +87,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnOnnxModel, kiln_onnx_model_free)
 gboolean kiln_onnx_tensor_scan(const uint8_t *base, KilnSpan span, KilnArena *arena,
                                KilnOnnxTensor *out, GError **error);
 
-/** The imported version of operator set @domain ("" and "ai.onnx" are the default one); 0: none. */
+/** The version of operator set @domain in @opsets ("" and "ai.onnx" are the default one); 0: none.
+ */
+int64_t kiln_onnx_opset(const GPtrArray *opsets, const char *domain);
 int64_t kiln_onnx_model_opset(const KilnOnnxModel *model, const char *domain);
+
+/** The function that @node calls; NULL: none, @node is an operator. */
+const KilnOnnxFunction *kiln_onnx_model_function(const KilnOnnxModel *model,
+                                                 const KilnOnnxNode *node);
 
 #endif

@@ -5,8 +5,14 @@
 
 #include "graph/module.h"
 
-/** Imports a model of opset 1 to 21 as a module with one function, in the canonical form of
- * graph/ops.
+/** What a caller allows a model. */
+typedef struct {
+    bool alone;        /* KILN_ERROR_FORMAT if the model names other files */
+    bool newer_opsets; /* operators of opsets that are too new count as those of the newest known */
+} KilnOnnxOptions;
+
+/** Imports a model as a module with one function, in the canonical form of graph/ops. Opsets 1 to
+ * 28 are known. Each operator is judged for itself, by the opset that the model imports.
  *
  * Weights are neither copied nor read. Constants refer to @bytes and to mapped files beside @path,
  * the file of @bytes (NULL: none, and no external data). Operators that Kiln lacks never fail the
@@ -14,14 +20,16 @@
  * file contradicts itself; the message has the byte offset), KILN_ERROR_INVALID (a node breaks a
  * rule; the message names it), or an error of shape inference. */
 KilnModule *kiln_onnx_import(GBytes *bytes, const char *path, GError **error);
-/** kiln_onnx_import() that fails with KILN_ERROR_FORMAT if the model names other files. */
-KilnModule *kiln_onnx_import_alone(GBytes *bytes, const char *path, GError **error);
+/** The same with @options. */
+KilnModule *kiln_onnx_import_with(GBytes *bytes, const char *path, const KilnOnnxOptions *options,
+                                  GError **error);
 /** Maps the file @path and imports it. */
 KilnModule *kiln_onnx_import_file(const char *path, GError **error);
 
 /** Appends the module's one function as an ONNX model: opset 17 if every node has that form, else
- * 21. Fails with KILN_ERROR_UNSUPPORTED, naming the first node or value that ONNX cannot express
- * (operators of other domains, blocked layouts, variables), or KILN_ERROR_LIMIT over 2 GiB. */
+ * 21, or a newer one that has the form. Fails with KILN_ERROR_UNSUPPORTED, naming the first node or
+ * value that ONNX cannot express (operators of other domains, blocked layouts, variables), or
+ * KILN_ERROR_LIMIT over 2 GiB. */
 gboolean kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error);
 
 /** Parses one TensorProto, as test data has it. The tensor shares @bytes. @out_name (may be NULL)

@@ -41,8 +41,6 @@ kiln_onnx_rows(size_t *n)
 const KilnOnnxRow *
 kiln_onnx_row(const char *name, int64_t opset)
 {
-    if (opset > KILN_ONNX_LATEST)
-        return NULL;
     /* The first row that comes after (name, opset); the one before it is the answer, if any. */
     size_t low = 0, high = G_N_ELEMENTS(rows);
     while (low < high) {
@@ -54,6 +52,16 @@ kiln_onnx_row(const char *name, int64_t opset)
             low = middle + 1;
     }
     return low > 0 && strcmp(rows[low - 1].name, name) == 0 ? &rows[low - 1] : NULL;
+}
+
+int
+kiln_onnx_first_opset(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].since;
+    }
+    return 0;
 }
 
 const KilnOnnxRow *

@@ -16,11 +16,15 @@ typedef struct {
 } KilnOnnxRow;
 
 enum {
-    KILN_ONNX_LATEST = 21
-}; /* the newest opset of the table */
+    KILN_ONNX_LATEST = 28,    /* the newest opset of the table */
+    KILN_ONNX_LATEST_IR = 14, /* the newest version of the file format that is known */
+};
 
-/** The row for an operator of the default domain in @opset; NULL if the table has none. */
+/** The row for an operator of the default domain in @opset; NULL if the table has none. A newer
+ * opset than KILN_ONNX_LATEST is taken as that. */
 const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
+/** The first opset with a row for @name; 0 if there is none. */
+int kiln_onnx_first_opset(const char *name);
 const KilnOnnxRow *kiln_onnx_rows(size_t *n);
 
 /** An attribute of early opsets that later ones have as an input. */

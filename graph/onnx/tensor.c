@@ -13,6 +13,20 @@ enum {
 
 /* --- the type --- */
 
+const char *
+kiln_onnx_dtype_name(int64_t number)
+{
+    static const char *const names[] = {
+        "undefined",      "float",    "uint8",        "int8",           "uint16",
+        "int16",          "int32",    "int64",        "string",         "bool",
+        "float16",        "double",   "uint32",       "uint64",         "complex64",
+        "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+        "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
+        "uint2",          "int2",     "float6e2m3",   "float6e3m2",
+    };
+    return number >= 0 && number < (int64_t)G_N_ELEMENTS(names) ? names[number] : "of a later kind";
+}
+
 static gboolean
 load_type(const KilnOnnxTensor *tensor, KilnType *out, GError **error)
 {
@@ -23,8 +37,8 @@ load_type(const KilnOnnxTensor *tensor, KilnType *out, GError **error)
         return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: tensor '%s' has no element type",
                           tensor->offset, name);
     if (!kiln_dtype_from_onnx(proto->data_type, &dtype))
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': element type %d of ONNX",
-                          name, proto->data_type);
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': element type %s", name,
+                          kiln_onnx_dtype_name(proto->data_type));
     if (proto->n_dims > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': rank %zu, at most %d", name,
                           proto->n_dims, KILN_MAX_RANK);
@@ -260,27 +274,32 @@ kiln_onnx_tensor_load(const KilnOnnxTensor *tensor, KilnOnnxFiles *files, GError
                                            : load_numbers(tensor, &type, error);
 }
 
-KilnTensor *
-kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, GError **error)
-{
-    KilnDType dtype;
-    const Onnx__TensorProto *values = sparse->values.proto;
-    if (!kiln_dtype_from_onnx(values->data_type, &dtype) || sparse->n_dims > KILN_MAX_RANK)
-        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
-                               "sparse tensor '%s': element type %d, rank %zu",
-                               sparse->name ? sparse->name : "", values->data_type, sparse->n_dims);
-    KilnType type = kiln_type_make(dtype, (int)sparse->n_dims, sparse->dims);
-    if (kiln_type_bytes(&type) < 0)
-        return kiln_throw_null(error, KILN_ERROR_FORMAT,
-                               "byte %zu: sparse tensor '%s' has impossible dims",
-                               sparse->values.offset, sparse->name ? sparse->name : "");
-    KilnTensor *result = g_new0(KilnTensor, 1);
-    result->kind = KILN_TENSOR_SPARSE;
-    result->type = type;
-    return result;
-}
-
 /* --- types --- */
+
+char *
+kiln_onnx_type_trouble(const Onnx__TypeProto *proto)
+{
+    switch (proto ? proto->value_case : ONNX__TYPE_PROTO__VALUE__NOT_SET) {
+    case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE: {
+        const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
+        KilnDType dtype;
+        if (kiln_dtype_from_onnx(tensor->elem_type, &dtype))
+            return g_strdup_printf("rank %zu, at most %d", tensor->shape ? tensor->shape->n_dim : 0,
+                                   KILN_MAX_RANK);
+        return g_strdup_printf("element type %s", kiln_onnx_dtype_name(tensor->elem_type));
+    }
+    case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
+        return g_strdup("a sequence");
+    case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
+        return g_strdup("a map");
+    case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
+        return g_strdup("an optional");
+    case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
+        return g_strdup("a sparse tensor");
+    default:
+        return g_strdup("a type of another kind");
+    }
+}
 
 /* The text form spells dims as identifiers; what is none becomes one, and stays distinct. */
 static const char *

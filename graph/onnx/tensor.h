@@ -31,8 +31,10 @@ GBytes *kiln_onnx_files_slice(KilnOnnxFiles *files, const char *location, uint64
  * KILN_ERROR_UNSUPPORTED for element types and ranks that Kiln lacks. */
 KilnTensor *kiln_onnx_tensor_load(const KilnOnnxTensor *tensor, KilnOnnxFiles *files,
                                   GError **error);
-/** Loads only the type: a tensor of kind SPARSE. */
-KilnTensor *kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, GError **error);
+/** Loads a sparse tensor as a dense one. Its indices count elements, or have a coordinate for each
+ * dim. KILN_ERROR_FORMAT unless they lie inside and ascend. */
+KilnTensor *kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, KilnOnnxFiles *files,
+                                  GError **error);
 
 typedef enum {
     KILN_ONNX_TYPE_NONE,   /* left out */
@@ -44,6 +46,11 @@ typedef enum {
  * and grows. Its keys and values live in the module's arena. */
 KilnOnnxTypeKind kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names,
                                      KilnModule *module, KilnType *out);
+
+/** What ONNX calls element type @number: "int4". */
+const char *kiln_onnx_dtype_name(int64_t number);
+/** Says why kiln_onnx_type_load() found KILN_ONNX_TYPE_OTHER in @proto. */
+char *kiln_onnx_type_trouble(const Onnx__TypeProto *proto);
 
 /** Names the dims of @input's type that the model leaves open without a name: `x_0`. Call it when
  * all names that the model states are in @dim_names. */

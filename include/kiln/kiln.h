@@ -107,7 +107,7 @@ typedef struct {
 
 /* --- models --- */
 
-/** Loads an .onnx file (opsets 1 to 21) or a .kiln text, of the graph level or the ir level.
+/** Loads an .onnx file (opsets 1 to 28) or a .kiln text, of the graph level or the ir level.
  * Weights are mapped, not read. Errors: IO, FORMAT, PARSE, INVALID, SHAPE, TYPE, MEMORY. Operators
  * that Kiln lacks do not fail here: see kiln_model_check(). */
 KILN_API KilnModel *kiln_model_load(const char *path, GError **error);

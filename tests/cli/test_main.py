@@ -56,7 +56,7 @@ class Commands(CliTest):
                 text = self.kiln(command, flag)
                 self.assertIn(f"kiln {command} [OPTION…]", text)
                 for option in ("pipeline", "passes", "backend", "no-offload", "threads", "mode", "const", "shape", "prefer",
-                               "no-verify", "json", "quiet", "trace", "help"):
+                               "no-verify", "accept-newer-opsets", "json", "quiet", "trace", "help"):
                     self.assertRegex(text, rf"--{option}\b")
 
     def test_help_is_a_command_too(self):

@@ -156,27 +156,85 @@ onnx_names(GByteArray *node, uint32_t field, const char *names)
         kiln_wire_put_text(node, field, *word);
 }
 
-/* @inputs, @outputs: names between commas. Then attributes, which are taken over, and NULL. */
+/* @op: "Op", "domain:Op" or "domain:Op.overload". */
 static inline void
-onnx_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs, ...)
+onnx_put_node(GByteArray *parent, uint32_t field, const char *op, const char *inputs,
+              const char *outputs, va_list attrs)
 {
     g_autoptr(GByteArray) node = g_byte_array_new();
     onnx_names(node, 1, inputs);
     onnx_names(node, 2, outputs);
-    const char *dot = strchr(op, ':'); /* domain:Op */
-    kiln_wire_put_text(node, 4, dot ? dot + 1 : op);
-    if (dot) {
-        g_autofree char *domain = g_strndup(op, (gsize)(dot - op));
+    const char *colon = strchr(op, ':'), *dot = colon ? strchr(colon, '.') : NULL;
+    g_autofree char *type =
+        g_strndup(colon ? colon + 1 : op, dot ? (gsize)(dot - colon - 1) : strlen(op));
+    kiln_wire_put_text(node, 4, type);
+    if (colon) {
+        g_autofree char *domain = g_strndup(op, (gsize)(colon - op));
         kiln_wire_put_text(node, 7, domain);
     }
-    va_list attrs;
-    va_start(attrs, outputs);
+    if (dot)
+        kiln_wire_put_text(node, 8, dot + 1);
     for (GByteArray *attr; (attr = va_arg(attrs, GByteArray *));) {
         kiln_wire_put_message(node, 5, attr);
         g_byte_array_unref(attr);
     }
+    kiln_wire_put_message(parent, field, node);
+}
+
+/* @inputs, @outputs: names between commas. Then attributes, which are taken over, and NULL. */
+static inline void
+onnx_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs, ...)
+{
+    va_list attrs;
+    va_start(attrs, outputs);
+    onnx_put_node(graph, 1, op, inputs, outputs, attrs);
     va_end(attrs);
-    kiln_wire_put_message(graph, 1, node);
+}
+
+/* --- functions --- */
+
+/* @id as for nodes. Names between commas. The caller adds nodes and attributes. */
+static inline GByteArray *
+onnx_function_new(const char *id, const char *inputs, const char *outputs)
+{
+    GByteArray *function = g_byte_array_new();
+    g_auto(GStrv) words = g_strsplit_set(id, ":.", -1);
+    kiln_wire_put_text(function, 10, words[0]);
+    kiln_wire_put_text(function, 1, words[1]);
+    if (words[2])
+        kiln_wire_put_text(function, 13, words[2]);
+    if (*inputs)
+        onnx_names(function, 4, inputs);
+    onnx_names(function, 5, outputs);
+    return function;
+}
+
+static inline void
+onnx_function_node(GByteArray *function, const char *op, const char *inputs, const char *outputs,
+                   ...)
+{
+    va_list attrs;
+    va_start(attrs, outputs);
+    onnx_put_node(function, 7, op, inputs, outputs, attrs);
+    va_end(attrs);
+}
+
+static inline void
+onnx_function_opset(GByteArray *function, int64_t version)
+{
+    g_autoptr(GByteArray) import = g_byte_array_new();
+    kiln_wire_put_text(import, 1, "");
+    kiln_wire_put_varint(import, 2, (uint64_t)version);
+    kiln_wire_put_message(function, 9, import);
+}
+
+/* An attribute of a node in a function that is what attribute @of of the call is. */
+static inline GByteArray *
+onnx_reference(const char *name, unsigned kind, const char *of)
+{
+    GByteArray *attr = onnx_attr(name, kind);
+    kiln_wire_put_text(attr, 21, of);
+    return attr;
 }
 
 /* A TensorProto with raw_data; @dims as above. */
@@ -217,6 +275,20 @@ onnx_model(GByteArray *graph, int64_t ir_version, int64_t opset)
     kiln_wire_put_message(model, 7, graph);
     g_byte_array_unref(graph);
     return g_byte_array_free_to_bytes(model);
+}
+
+/* @model with one more field, a message. Takes both over. */
+static inline GBytes *
+onnx_model_append(GBytes *model, uint32_t field, GByteArray *message)
+{
+    gsize size;
+    const void *data = g_bytes_get_data(model, &size);
+    GByteArray *bytes = g_byte_array_new();
+    g_byte_array_append(bytes, data, (guint)size);
+    g_bytes_unref(model);
+    kiln_wire_put_message(bytes, field, message);
+    g_byte_array_unref(message);
+    return g_byte_array_free_to_bytes(bytes);
 }
 
 static inline GByteArray *

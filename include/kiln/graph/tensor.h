@@ -14,7 +14,7 @@ typedef enum {
     KILN_TENSOR_NORMAL,  /* normal numbers with mean 0 and a standard deviation, from a seed */
     KILN_TENSOR_UNIFORM, /* uniform numbers of [low, high), from a seed */
     KILN_TENSOR_IOTA,    /* 0, 1, 2, … */
-    KILN_TENSOR_SPARSE,  /* a sparse initializer: present, not supported */
+    KILN_TENSOR_SPARSE,  /* a sparse payload that a text does not hold */
     KILN_TENSOR_STRINGS, /* elements are texts */
     KILN_TENSOR_EXTERN,  /* a program file has the bytes, packed for its kernels */
 } KilnTensorKind;

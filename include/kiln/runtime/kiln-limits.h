@@ -24,7 +24,9 @@ typedef struct {
                             included; 0: no limit */
     int64_t time_limit;  /* milliseconds that loading may take; 0: no limit */
     gboolean onnx_only;  /* KILN_ERROR_FORMAT for a .kiln text */
-    gboolean no_external_data; /* KILN_ERROR_FORMAT where the model names other files */
+    gboolean no_external_data;    /* KILN_ERROR_FORMAT where the model names other files */
+    gboolean accept_newer_opsets; /* operators of an ONNX opset newer than 28 are read as those of
+                                     opset 28; else they are not supported */
 } KilnModelOptions;
 #define KILN_MODEL_OPTIONS_INIT KILN_STRUCT_INIT(KilnModelOptions)
 
