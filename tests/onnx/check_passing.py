@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ONNX's backend suite and holds it against tests/onnx/passing.txt: a case that stops passing, or any that fails, is
-an error. `--update` adds what passes now; the list only grows.
+"""Runs ONNX's backend suite and holds it against a list: a case that stops passing, or any that fails, is an error.
+`--update` adds what passes now; the list only grows. `--reasons` counts the reasons of what is skipped.
 
-    check_passing.py KILN [--update] [ARGUMENTS OF KILN…]
-"""
+    check_passing.py KILN [--newest DIR] [--update] [--reasons] [ARGUMENTS OF KILN…]
+
+The suite is that of Debian's package, with passing.txt. With `--newest` it is the one that write_newest.py wrote to DIR,
+with passing_newest.txt."""
+import argparse
+import collections
 import json
 import pathlib
 import subprocess
 import sys
 
-CORPUS = pathlib.Path("/usr/share/libonnx-testdata/data")
-SUITES = ("node", "simple", "pytorch-operator", "pytorch-converted")
-LIST = pathlib.Path(__file__).with_name("passing.txt")
+HERE = pathlib.Path(__file__).parent
+DEBIAN = pathlib.Path("/usr/share/libonnx-testdata/data")
 
 
-def run(kiln, arguments):
-    for suite in SUITES:
-        command = [kiln, "verify", "--json", *arguments, str(CORPUS / suite)]
+def run(kiln, corpus, suites, arguments):
+    for suite in suites:
+        command = [kiln, "verify", "--json", *arguments, str(corpus / suite)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode not in (0, 1):
             sys.exit(f"{' '.join(command)}: exit status {result.returncode}: {result.stderr}")
@@ -25,16 +28,14 @@ def run(kiln, arguments):
             yield f"{suite}/{case['name']}", case["status"], case["reason"]
 
 
-def main():
-    arguments = sys.argv[1:]
-    kiln = arguments.pop(0)
-    update = "--update" in arguments
-    arguments = [argument for argument in arguments if argument != "--update"]
-    if not CORPUS.is_dir():
-        print(f"SKIP: {CORPUS} is not there (apt install libonnx-testdata)")
-        return 77
-    expected = set(LIST.read_text(encoding="utf-8").split()) if LIST.exists() else set()
-    cases = list(run(kiln, arguments))
+def print_reasons(cases):
+    counts = collections.Counter(reason for _, status, reason in cases if status == "skip")
+    for reason, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        print(f"{count:5} {reason.splitlines()[0]}")
+
+
+def compare(cases, expected):
+    """Prints what is wrong and the counts. Returns what passed, and whether something is wrong."""
     passed = {name for name, status, _ in cases if status == "pass"}
     failed = [(name, reason) for name, status, reason in cases if status == "fail"]
     reasons = {name: f"{status}: {reason}" for name, status, reason in cases}
@@ -47,9 +48,33 @@ def main():
     node = sum(1 for name in passed if name.startswith("node/"))
     print(f"{counts['pass']} passed ({node} of them node cases), {counts['fail']} failed, {counts['skip']} skipped; "
           f"{len(passed - expected)} pass that the list does not have")
-    if update:
-        LIST.write_text("".join(f"{name}\n" for name in sorted(expected | passed)), encoding="utf-8")
-    return 1 if failed or lost else 0
+    return passed, bool(failed or lost)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("kiln")
+    parser.add_argument("--newest", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--reasons", action="store_true")
+    options, arguments = parser.parse_known_args()
+    corpus, suites, listed = DEBIAN, ("node", "simple", "pytorch-operator", "pytorch-converted"), HERE / "passing.txt"
+    missing = f"{corpus} is not there (apt install libonnx-testdata)"
+    if options.newest:
+        corpus, suites, listed = options.newest, ("node", "simple", "pytorch-operator", "pytorch-converted",
+                                                  "light"), HERE / "passing_newest.txt"
+        missing = f"{corpus} is not there (tests/onnx/write_newest.py writes it)"
+    if not (corpus / suites[-1]).is_dir():
+        print(f"SKIP: {missing}")
+        return 77
+    expected = set(listed.read_text(encoding="utf-8").split()) if listed.exists() else set()
+    cases = list(run(options.kiln, corpus, suites, arguments))
+    passed, wrong = compare(cases, expected)
+    if options.reasons:
+        print_reasons(cases)
+    if options.update:
+        listed.write_text("".join(f"{name}\n" for name in sorted(expected | passed)), encoding="utf-8")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
