@@ -139,11 +139,29 @@ kiln_onnx_set_inlined(KilnOnnxCall *call, KilnValue *const *values, uint32_t n, 
     return TRUE;
 }
 
+KilnValue *
+kiln_onnx_apply_graph(KilnOnnxCall *call, const char *attr_name, KilnValue *x, GError **error)
+{
+    const KilnOnnxAttr *attr = kiln_onnx_take(call, attr_name);
+    KilnValue *result;
+    if (!attr)
+        return x;
+    if (!attr->graph || attr->graph->inputs->len != 1 || attr->graph->outputs->len != 1) {
+        kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                        "attribute '%s': expected a graph with one input and one output",
+                        attr_name);
+        return NULL;
+    }
+    return kiln_onnx_import_contents(call->import, call->scope, attr->graph, &x, &result, error)
+               ? result
+               : NULL;
+}
+
 gboolean
 kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error)
 {
     const KilnOnnxGraph *graph = kiln_onnx_take(call, attr_name)->graph;
     g_autofree KilnValue **values = g_new0(KilnValue *, graph->outputs->len + 1);
-    return kiln_onnx_import_contents(call->import, call->scope, graph, values, error) &&
+    return kiln_onnx_import_contents(call->import, call->scope, graph, NULL, values, error) &&
            kiln_onnx_set_inlined(call, values, graph->outputs->len, error);
 }

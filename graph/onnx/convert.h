@@ -124,6 +124,11 @@ gboolean kiln_onnx_inline_call(KilnOnnxCall *call, const KilnOnnxFunction *funct
 gboolean kiln_onnx_set_inlined(KilnOnnxCall *call, KilnValue *const *values, uint32_t n,
                                GError **error);
 
+/** What the subgraph of an attribute makes of @x, as nodes of the call's own function. @x itself,
+ * if the node lacks the attribute; NULL if it fails. */
+KilnValue *kiln_onnx_apply_graph(KilnOnnxCall *call, const char *attr_name, KilnValue *x,
+                                 GError **error);
+
 /** Imports a subgraph without inputs as nodes of the call's own function, with its own scope of
  * names. Its outputs are the call's results. */
 gboolean kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error);

@@ -270,13 +270,24 @@ kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnO
     return good;
 }
 
+/* The inputs of a graph that is imported in place mean @values. NULL: it has none. */
+static void
+define_arguments(KilnOnnxScope *scope, KilnValue *const *values)
+{
+    for (guint i = 0; values && i < scope->graph->inputs->len; i++) {
+        Onnx__ValueInfoProto *info = g_ptr_array_index(scope->graph->inputs, i);
+        g_hash_table_insert(scope->values, info->name, values[i]);
+    }
+}
+
 gboolean
 kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnOnnxGraph *graph,
-                          KilnValue **out, GError **error)
+                          KilnValue *const *arguments, KilnValue **out, GError **error)
 {
     KilnOnnxScope scope = { .outer = outer, .import = import, .function = outer->function };
     g_autofree const char **names = g_new0(const char *, graph->outputs->len + 1);
     scope_init(&scope, graph);
+    define_arguments(&scope, arguments);
     gboolean good = check_depth(&scope, error) && import_initializers(&scope, error) &&
                     import_nodes(&scope, error) && find_results(&scope, out, names, error);
     scope_clear(&scope);
@@ -295,10 +306,7 @@ kiln_onnx_import_body(KilnOnnxScope *outer, const KilnOnnxFrame *frame, KilnValu
                             .function = outer->function };
     g_autofree const char **names = g_new0(const char *, graph->outputs->len + 1);
     scope_init(&scope, graph);
-    for (guint i = 0; i < graph->inputs->len; i++) {
-        Onnx__ValueInfoProto *info = g_ptr_array_index(graph->inputs, i);
-        g_hash_table_insert(scope.values, info->name, operands[i]);
-    }
+    define_arguments(&scope, operands);
     gboolean good = check_depth(&scope, error) && import_nodes(&scope, error) &&
                     find_results(&scope, out, names, error);
     scope_clear(&scope);

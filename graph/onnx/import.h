@@ -15,10 +15,11 @@ gboolean kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer,
                                 const KilnOnnxGraph *graph, KilnFunction *function,
                                 const KilnType *argument_types, uint32_t n, GError **error);
 
-/** Imports @graph, which takes no arguments, as nodes of the function of @outer. Stores the values
- * of its outputs in @out, one per output. */
+/** Imports @graph as nodes of the function of @outer. Its inputs are @arguments, one per input
+ * (NULL: it has none). Stores the values of its outputs in @out, one per output. */
 gboolean kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer,
-                                   const KilnOnnxGraph *graph, KilnValue **out, GError **error);
+                                   const KilnOnnxGraph *graph, KilnValue *const *arguments,
+                                   KilnValue **out, GError **error);
 
 /** Imports the nodes of a function in place of its call, as nodes of the function of @outer.
  * @operands has one value per parameter; NULL: left out. Stores the outputs in @out. */

@@ -301,9 +301,7 @@ static gboolean
 find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, char **reason, GError **error)
 {
     const Onnx__NodeProto *proto = call->node->proto;
-    *out = NULL;
-    if (g_strcmp0(proto->domain, "com.microsoft") == 0)
-        *out = kiln_onnx_contrib_row(proto->op_type);
+    *out = kiln_onnx_domain_row(proto->domain, proto->op_type);
     if (!is_default_domain(proto->domain))
         return TRUE;
     if (kiln_onnx_scope_opset(call->scope, "") <= 0 &&

@@ -24,6 +24,11 @@ static const KilnOnnxRow contrib_rows[] = {
 #define CONTRIB ENTRY
 #include "graph/onnx/opsets.def"
 };
+static const KilnOnnxRow preview_rows[] = {
+#define ROW(...)
+#define PREVIEW ENTRY
+#include "graph/onnx/opsets.def"
+};
 #undef kiln_onnx_convert_0
 static const KilnOnnxMoved moved[] = {
 #define ROW(...)
@@ -64,13 +69,23 @@ kiln_onnx_first_opset(const char *name)
     return 0;
 }
 
-const KilnOnnxRow *
-kiln_onnx_contrib_row(const char *name)
+static const KilnOnnxRow *
+find_by_name(const KilnOnnxRow *list, size_t n, const char *name)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(contrib_rows); i++) {
-        if (strcmp(contrib_rows[i].name, name) == 0)
-            return &contrib_rows[i];
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
     }
+    return NULL;
+}
+
+const KilnOnnxRow *
+kiln_onnx_domain_row(const char *domain, const char *name)
+{
+    if (g_strcmp0(domain, "com.microsoft") == 0)
+        return find_by_name(contrib_rows, G_N_ELEMENTS(contrib_rows), name);
+    if (g_strcmp0(domain, "ai.onnx.preview") == 0)
+        return find_by_name(preview_rows, G_N_ELEMENTS(preview_rows), name);
     return NULL;
 }
 

@@ -35,7 +35,8 @@ typedef struct {
 } KilnOnnxMoved;
 /** NULL if @attribute of @op is no input in @opset. */
 const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int64_t opset);
-/** The row for an operator of com.microsoft, which has one version; NULL if there is none. */
-const KilnOnnxRow *kiln_onnx_contrib_row(const char *name);
+/** The row for an operator of another domain than the default one; NULL if there is none. These
+ * have one version: com.microsoft, ai.onnx.preview. */
+const KilnOnnxRow *kiln_onnx_domain_row(const char *domain, const char *name);
 
 #endif
