@@ -13,6 +13,8 @@ kiln_open_begin(KilnIRFunction *function, const KilnDimBinding *binding)
     KilnOpen *open = g_new0(KilnOpen, 1);
     open->binding = kiln_dim_binding_copy(function->arena, binding);
     open->rules = g_array_new(FALSE, FALSE, sizeof(KilnOpenRule));
+    open->settled = g_ptr_array_new();
+    open->kept = g_ptr_array_new();
     function->open = open;
 }
 
@@ -22,6 +24,8 @@ kiln_open_free(KilnOpen *open)
     if (!open)
         return;
     g_array_unref(open->rules);
+    g_ptr_array_unref(open->settled);
+    g_ptr_array_unref(open->kept);
     g_free(open);
 }
 
@@ -120,6 +124,26 @@ copy_instr(Copy *copy, const KilnInstr *from)
     }
 }
 
+/* A copy has an instruction for each of the original. */
+static void
+copy_settled(const Copy *copy)
+{
+    const KilnOpen *from = copy->from->open;
+    KilnOpen *to = copy->to->open;
+    const KilnInstr *instr = copy->from->first;
+    KilnInstr *twin = copy->to->first;
+    for (guint next = 0; next < from->settled->len; instr = instr->next, twin = twin->next) {
+        if (instr != g_ptr_array_index(from->settled, next))
+            continue;
+        g_ptr_array_add(to->settled, twin);
+        next++;
+    }
+    for (guint i = 0; i < from->kept->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(from->kept, i);
+        g_ptr_array_add(to->kept, copy->buffers[buffer->id]);
+    }
+}
+
 KilnIRFunction *
 kiln_ir_function_copy(const KilnIRFunction *function)
 {
@@ -135,6 +159,7 @@ kiln_ir_function_copy(const KilnIRFunction *function)
         kiln_open_begin(copy.to, function->open->binding);
         g_array_append_vals(copy.to->open->rules, function->open->rules->data,
                             function->open->rules->len);
+        copy_settled(&copy);
     }
     g_free(copy.buffers);
     return copy.to;

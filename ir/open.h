@@ -15,7 +15,9 @@ typedef struct {
 
 typedef struct KilnOpen {
     KilnDimBinding *binding;
-    GArray *rules; /* KilnOpenRule */
+    GArray *rules;      /* KilnOpenRule */
+    GPtrArray *settled; /* KilnInstr* that need not run each time (ir/plan/settle.h), in order */
+    GPtrArray *kept;    /* KilnBuffer* that keep the results of these */
 } KilnOpen;
 
 /** The binding at which @function stands; NULL where it is static. */

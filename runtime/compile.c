@@ -12,6 +12,7 @@
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
 #include "ir/open.h"
+#include "ir/plan/settle.h"
 #include "ir/target.h"
 #include "ir/text/json.h"
 #include "ir/vendor.h"
@@ -89,8 +90,9 @@ is_open(const KilnModule *module)
     return open;
 }
 
-/* Some models need pictures of some pixels, or extents that halve without a rest. */
-static const int64_t scales[] = { 1, 32 };
+/* Some models need pictures of some pixels, sounds of some samples, or extents that halve without a
+ * rest. */
+static const int64_t scales[] = { 1, 32, 1 << 10, 1 << 15 };
 
 static gboolean
 stand_at(KilnModule *module, unsigned variant, int64_t scale, GError **error)
@@ -193,9 +195,13 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
         !(open ? lower_open(ir, &scale, error) : lower_all(ir, error)))
         return FALSE;
     fix_inputs(ir);
-    return kiln_offload_resolve(ir, options->target, options->threads, error) &&
-           kiln_pipeline_run_ir(pipeline, ir, options, report, error) &&
-           (!open || verify_open(ir, scale, error));
+    if (!kiln_offload_resolve(ir, options->target, options->threads, error) ||
+        !kiln_pipeline_run_ir(pipeline, ir, options, report, error) ||
+        (open && !verify_open(ir, scale, error)))
+        return FALSE;
+    if (open && !options->prefer_memory)
+        kiln_open_settle(g_ptr_array_index(ir->functions, ir->functions->len - 1));
+    return TRUE;
 }
 
 KilnIRModule *

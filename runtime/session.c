@@ -106,6 +106,7 @@ kiln_session_drop(KilnSession *session)
     g_clear_pointer(&session->entry, kiln_cache_entry_unref);
     g_clear_pointer(&session->poison, kiln_poison_free);
     g_clear_pointer(&session->made, kiln_specialisation_unref);
+    session->settled = false;
 }
 
 static void
@@ -507,9 +508,11 @@ static gboolean
 retake(KilnSession *session, GError **error)
 {
     const KilnSpecialisation *made = session->made;
+    const char *arena = session->arena;
     if (!check_outputs(session, made, error) ||
         !make_arena(session, (size_t)made->arena_bytes, error) || !make_outputs(session, error))
         return FALSE;
+    session->settled &= session->arena == arena && kiln_instance_keeps(made);
     fill_calls(session);
     if (session->entries)
         kiln_session_state_entries(session);
@@ -611,14 +614,24 @@ kiln_session_call(const KilnSession *session, uint32_t c, GError **error)
     return !message || throw_run(session, c, message, error);
 }
 
+/* The calls that need not be made: their results are in the arena. Memory of the caller may have
+ * changed since, and poison would be kept. */
+static const bool *
+settled_calls(const KilnSession *session)
+{
+    bool keeps = session->settled && !session->user_arena && !session->poison;
+    return keeps ? kiln_instance_settled(session->made) : NULL;
+}
+
 /* The entry function of an object makes all calls without a look at what ends a run. */
 gboolean
 kiln_session_calls(const KilnSession *session, GError **error)
 {
     if (session->program->object && !session->cancel && !kiln_limits_current().ms)
         return run_object(session, error);
+    const bool *skips = settled_calls(session);
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
-        if (!kiln_session_call(session, c, error))
+        if (!(skips && skips[c]) && !kiln_session_call(session, c, error))
             return FALSE;
     }
     return TRUE;
@@ -627,7 +640,10 @@ kiln_session_calls(const KilnSession *session, GError **error)
 gboolean
 kiln_session_calls_profiled(const KilnSession *session, GError **error)
 {
+    const bool *skips = settled_calls(session);
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
+        if (skips && skips[c])
+            continue;
         double start = now_ms();
         gboolean good = kiln_session_call(session, c, error);
         session->entries[c]->ms += now_ms() - start;
@@ -678,6 +694,7 @@ kiln_session_run(KilnSession *session, GError **error)
     session->ran = session->poison    ? kiln_session_calls_poisoned(session, error)
                    : session->profile ? kiln_session_calls_profiled(session, error)
                                       : kiln_session_calls(session, error);
+    session->settled = session->ran;
     if (folded)
         kiln_cache_entry_unpin(session->entry);
     for (unsigned i = 0; session->ran && i < session->made->outputs.n; i++)

@@ -92,6 +92,7 @@ struct KilnSession {
                                        object */
     KilnProfileEntry **entries;     /* in one block with their data; NULL unless it profiles */
     KilnPoison *poison;             /* NULL unless it poisons */
+    bool settled;                   /* the arena has the results of calls that need not run again */
 };
 
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */

@@ -4,6 +4,7 @@
 
 #include "graph/arena.h"
 #include "graph/dim/dim_priv.h"
+#include "graph/dim/dim_small.h"
 #include "graph/grow/table.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ struct KilnDimTable {
     GMutex lock; /* of everything below */
     KilnArena *arena;
     KilnTable *all; /* KilnDim*, by what they say */
+    bool small;     /* graph/dim/dim_small.h */
 };
 
 uint32_t
@@ -330,4 +332,21 @@ const char *
 kiln_dim_as_name(const KilnDim *dim)
 {
     return dim && dim->op == KILN_DIM_NAME ? dim->u.name.text : NULL;
+}
+
+void
+kiln_dim_table_assume_small(KilnDimTable *table)
+{
+    g_mutex_lock(&table->lock);
+    table->small = true;
+    g_mutex_unlock(&table->lock);
+}
+
+bool
+kiln_dim_table_assumes_small(KilnDimTable *table)
+{
+    g_mutex_lock(&table->lock);
+    bool small = table->small;
+    g_mutex_unlock(&table->lock);
+    return small;
 }

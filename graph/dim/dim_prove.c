@@ -3,6 +3,7 @@
 #include "graph/dim.h"
 
 #include "graph/dim/dim_priv.h"
+#include "graph/dim/dim_small.h"
 
 enum {
     SPLITS = 6 /* atoms that a proof replaces one after the other */
@@ -48,21 +49,23 @@ floor_wide(KilnDimWide a, KilnDimWide b)
     return a / b - (a % b < 0);
 }
 
-static Range range_of(const KilnDim *dim);
+/* @most_of_name: the upper bound of names for which nobody stated one. */
+static Range range_of(const KilnDim *dim, int64_t most_of_name);
 
 static Range
-range_of_term(const KilnDimTerm *term)
+range_of_term(const KilnDimTerm *term, int64_t most_of_name)
 {
     Range range = { term->coefficient, term->coefficient };
     for (uint32_t i = 0; i < term->n; i++)
-        range = multiply(range, range_of(term->atoms[i]));
+        range = multiply(range, range_of(term->atoms[i], most_of_name));
     return range;
 }
 
 static Range
-range_of_floor(const KilnDim *dim)
+range_of_floor(const KilnDim *dim, int64_t most_of_name)
 {
-    Range a = range_of(dim->u.args[0]), b = range_of(dim->u.args[1]);
+    Range a = range_of(dim->u.args[0], most_of_name);
+    Range b = range_of(dim->u.args[1], most_of_name);
     /* The divisor is 1 or more: the nearest one moves a quotient farthest from 0. */
     b.lo = MAX(b.lo, 1);
     b.hi = MAX(b.hi, b.lo);
@@ -71,25 +74,27 @@ range_of_floor(const KilnDim *dim)
 }
 
 static Range
-range_of(const KilnDim *dim)
+range_of(const KilnDim *dim, int64_t most_of_name)
 {
     Range range = { dim->number, dim->number }, a, b;
     switch (dim->op) {
     case KILN_DIM_NUMBER:
         return range;
     case KILN_DIM_NAME:
-        return (Range){ dim->u.name.facts.lo, dim->u.name.facts.hi };
+        return (Range){ dim->u.name.facts.lo, dim->u.name.facts.hi == KILN_DIM_MOST
+                                                  ? most_of_name
+                                                  : dim->u.name.facts.hi };
     case KILN_DIM_SUM:
         for (uint32_t i = 0; i < dim->n; i++) {
-            Range term = range_of_term(&dim->u.terms[i]);
+            Range term = range_of_term(&dim->u.terms[i], most_of_name);
             range = (Range){ cut(range.lo + term.lo), cut(range.hi + term.hi) };
         }
         return range;
     case KILN_DIM_FLOOR:
-        return range_of_floor(dim);
+        return range_of_floor(dim, most_of_name);
     default:
-        a = range_of(dim->u.args[dim->n - 2]);
-        b = range_of(dim->u.args[dim->n - 1]);
+        a = range_of(dim->u.args[dim->n - 2], most_of_name);
+        b = range_of(dim->u.args[dim->n - 1], most_of_name);
         if (dim->op == KILN_DIM_MIN)
             return (Range){ MIN(a.lo, b.lo), MIN(a.hi, b.hi) };
         if (dim->op == KILN_DIM_MAX)
@@ -101,17 +106,29 @@ range_of(const KilnDim *dim)
 void
 kiln_dim_wide_range(const KilnDim *dim, KilnDimWide *lo, KilnDimWide *hi)
 {
-    Range range = range_of(dim);
+    Range range = range_of(dim, KILN_DIM_MOST);
     *lo = range.lo;
     *hi = range.hi;
+}
+
+static void
+range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi)
+{
+    Range range = dim ? range_of(dim, most_of_name) : (Range){ -most, most };
+    *lo = (int64_t)CLAMP(range.lo, INT64_MIN, INT64_MAX);
+    *hi = (int64_t)CLAMP(range.hi, INT64_MIN, INT64_MAX);
 }
 
 void
 kiln_dim_range(const KilnDim *dim, int64_t *lo, int64_t *hi)
 {
-    Range range = dim ? range_of(dim) : (Range){ -most, most };
-    *lo = (int64_t)CLAMP(range.lo, INT64_MIN, INT64_MAX);
-    *hi = (int64_t)CLAMP(range.hi, INT64_MIN, INT64_MAX);
+    range_within(dim, KILN_DIM_MOST, lo, hi);
+}
+
+void
+kiln_dim_range_small(const KilnDim *dim, int64_t *lo, int64_t *hi)
+{
+    range_within(dim, KILN_DIM_SMALL, lo, hi);
 }
 
 /* --- proofs --- */
@@ -121,7 +138,7 @@ least(const KilnDimSum *sum)
 {
     KilnDimWide lo = sum->constant;
     for (uint32_t i = 0; i < sum->n; i++)
-        lo = cut(lo + range_of_term(&sum->terms[i]).lo);
+        lo = cut(lo + range_of_term(&sum->terms[i], KILN_DIM_MOST).lo);
     return lo;
 }
 

@@ -160,6 +160,26 @@ void kiln_known_reduce(KilnInfer *in, const bool reduced[KILN_MAX_RANK]);
 /** The row-major strides of a static type. */
 void kiln_known_strides(const KilnType *type, int64_t strides[KILN_MAX_RANK]);
 
+/* --- quotients: numbers of floats on the way from shapes to shapes --- */
+
+/** An element: over / under, with under >= 1. It is not known where @over is NULL. */
+typedef struct {
+    const KilnDim *over;
+    int64_t under;
+} KilnRatio;
+
+/** Element @k of operand @i, an integer or a float. */
+KilnRatio kiln_infer_ratio(const KilnInfer *in, uint32_t i, int64_t k);
+/** True where @dtype is f32 or f64, and holds @ratio for all values of the names. */
+bool kiln_ratio_is_exact(KilnRatio ratio, KilnDType dtype);
+/** True for the operators that kiln_ratio_calculate() is for, where it knows the result or not. */
+bool kiln_ratio_knows(KilnOp op);
+/** Computes @op on floats of @dtype. */
+KilnRatio kiln_ratio_calculate(KilnDimTable *dims, KilnOp op, KilnDType dtype,
+                               const KilnRatio v[2]);
+/** @ratio as an element of @to. The caller sees to it that it fits there. */
+KilnRatio kiln_ratio_cast(KilnDimTable *dims, KilnRatio ratio, KilnDType from, KilnDType to);
+
 /* --- checks of shape function `same` for ops of other families --- */
 
 gboolean kiln_infer_check_cum_sum(const KilnInfer *in, GError **error);

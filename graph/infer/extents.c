@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of small integer values as expressions of the dims of inputs: what known.c does for
- * numbers. An element that has no expression is unknown, and the others stay.
+/* Elements of small values as expressions of the dims of inputs: what known.c does for numbers. An
+ * element that has no expression is unknown, and the others stay.
  *
  * Values have the type i64 or i32 (bool for conditions). An expression stands for a value only
- * where its bounds fit into the type: then the arithmetic of kernels does not wrap. */
+ * where its bounds fit into the type: then the arithmetic of kernels does not wrap. Values of f32
+ * and f64 may be quotients (ratio.c). */
 #include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/additive.h"
@@ -28,15 +29,11 @@
 const KilnDim *
 kiln_infer_element(const KilnInfer *in, uint32_t i, int64_t k)
 {
-    const KilnValue *value = kiln_node_operand(in->node, i);
-    if (!value || !in->dims)
-        return NULL;
-    if (value->known)
-        return k < value->known->n ? kiln_dim_number(in->dims, value->known->v[k]) : NULL;
-    return value->extents && k < value->extents->n ? value->extents->v[k] : NULL;
+    KilnRatio ratio = kiln_infer_ratio(in, i, k);
+    return ratio.under == 1 ? ratio.over : NULL;
 }
 
-/* Elements of operand @i, if it is small and has integers; else -1. */
+/* Elements of operand @i, if it is small; else -1. */
 static int64_t
 operand_size(const KilnInfer *in, uint32_t i)
 {
@@ -52,24 +49,45 @@ typedef struct {
     uint32_t r;
     uint32_t n;
     const KilnDim *v[KILN_EXTENTS_MAX];
+    int64_t under[KILN_EXTENTS_MAX]; /* of floats */
 } Elements;
+
+static bool
+is_followed_float(KilnDType dtype)
+{
+    return dtype == KILN_DTYPE_f32 || dtype == KILN_DTYPE_f64;
+}
 
 static bool
 start(Elements *out, KilnInfer *in, uint32_t r)
 {
     const KilnType *type = &in->out[r];
-    bool integers = type->dtype == KILN_DTYPE_i64 || type->dtype == KILN_DTYPE_i32 ||
-                    type->dtype == KILN_DTYPE_bool;
-    int64_t n = integers && !type->layout ? kiln_type_elements(type) : -1;
-    *out = (Elements){ .in = in, .r = r, .n = (uint32_t)MAX(n, 0) };
-    return n >= 0 && n <= KILN_EXTENTS_MAX && !in->known[r];
+    bool followed = type->dtype == KILN_DTYPE_i64 || type->dtype == KILN_DTYPE_i32 ||
+                    type->dtype == KILN_DTYPE_bool || is_followed_float(type->dtype);
+    int64_t n = followed && !type->layout ? kiln_type_elements(type) : -1;
+    if (n < 0 || n > KILN_EXTENTS_MAX || in->known[r])
+        return false;
+    *out = (Elements){ .in = in, .r = r, .n = (uint32_t)n };
+    for (uint32_t k = 0; k < out->n; k++)
+        out->under[k] = 1;
+    return true;
+}
+
+static void
+set(Elements *out, uint32_t k, KilnRatio ratio)
+{
+    out->v[k] = ratio.over;
+    out->under[k] = ratio.over ? ratio.under : 1;
 }
 
 static bool
-fits(const KilnDim *dim, KilnDType dtype)
+fits(const Elements *out, uint32_t k, KilnDType dtype)
 {
+    const KilnRatio ratio = { out->v[k], out->under[k] };
     int64_t lo, hi;
-    kiln_dim_range(dim, &lo, &hi);
+    if (is_followed_float(dtype)) /* the nearest float of another quotient is good enough */
+        return (ratio.under & (ratio.under - 1)) || kiln_ratio_is_exact(ratio, dtype);
+    kiln_dim_range(ratio.over, &lo, &hi);
     if (dtype == KILN_DTYPE_i32)
         return lo >= G_MININT32 && hi <= G_MAXINT32;
     return dtype == KILN_DTYPE_bool ? lo >= 0 && hi <= 1 : lo > INT64_MIN && hi < INT64_MAX;
@@ -80,17 +98,20 @@ static void
 finish(Elements *out)
 {
     KilnInfer *in = out->in;
+    const KilnDType dtype = in->out[out->r].dtype;
     uint32_t n_known = 0, n_numbers = 0;
+    bool quotients = false;
     int64_t number;
     for (uint32_t k = 0; k < out->n; k++) {
-        if (out->v[k] && !fits(out->v[k], in->out[out->r].dtype))
-            out->v[k] = NULL;
+        if (out->v[k] && !fits(out, k, dtype))
+            set(out, k, (KilnRatio){ NULL, 1 });
         n_known += out->v[k] != NULL;
         n_numbers += kiln_dim_is_number(out->v[k], &number);
+        quotients |= out->under[k] != 1;
     }
     if (!n_known)
         return;
-    if (n_numbers == out->n) {
+    if (n_numbers == out->n && !is_followed_float(dtype)) {
         int64_t *to = kiln_known_result(in, out->r);
         for (uint32_t k = 0; to && k < out->n; k++)
             kiln_dim_is_number(out->v[k], &to[k]);
@@ -99,6 +120,8 @@ finish(Elements *out)
     KilnExtents *extents =
         kiln_arena_alloc(in->arena, sizeof *extents + out->n * sizeof extents->v[0]);
     extents->n = out->n;
+    extents->under =
+        quotients ? kiln_arena_copy(in->arena, out->under, out->n * sizeof out->under[0]) : NULL;
     memcpy(extents->v, out->v, out->n * sizeof out->v[0]);
     in->extents[out->r] = extents;
 }
@@ -138,7 +161,16 @@ static void
 copied_elements(Elements *out)
 {
     for (uint32_t k = 0; k < out->n && operand_size(out->in, 0) == out->n; k++)
-        out->v[k] = kiln_infer_element(out->in, 0, k);
+        set(out, k, kiln_infer_ratio(out->in, 0, k));
+}
+
+static void
+cast_elements(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    const KilnDType from = kiln_infer_type(in, 0)->dtype, to = in->out[out->r].dtype;
+    for (uint32_t k = 0; k < out->n && operand_size(in, 0) == out->n; k++)
+        set(out, k, kiln_ratio_cast(in->dims, kiln_infer_ratio(in, 0, k), from, to));
 }
 
 static void
@@ -152,7 +184,8 @@ gathered_elements(Elements *out)
         if (!kiln_dim_is_number(kiln_infer_element(in, 1, k), &index))
             continue;
         index += index < 0 ? size : 0;
-        out->v[k] = index >= 0 && index < size ? kiln_infer_element(in, 0, index) : NULL;
+        if (index >= 0 && index < size)
+            set(out, k, kiln_infer_ratio(in, 0, index));
     }
 }
 
@@ -167,7 +200,7 @@ sliced_elements(Elements *out)
         !kiln_slice_resolve(in->node, &box, &known, &unfit) || !known)
         return;
     for (uint32_t k = 0; k < out->n && k < box.extent[0]; k++)
-        out->v[k] = kiln_infer_element(in, 0, box.start[0] + k * box.step[0]);
+        set(out, k, kiln_infer_ratio(in, 0, box.start[0] + k * box.step[0]));
 }
 
 static void
@@ -182,7 +215,7 @@ concatenated_elements(Elements *out)
         if (n < 0 || n > out->n - at)
             return;
         for (int64_t k = 0; k < n; k++)
-            out->v[at++] = kiln_infer_element(in, i, k);
+            set(out, at++, kiln_infer_ratio(in, i, k));
     }
 }
 
@@ -195,7 +228,7 @@ split_elements(KilnInfer *in)
         if (!start(&out, in, r))
             return;
         for (uint32_t k = 0; k < out.n; k++)
-            out.v[k] = kiln_infer_element(in, 0, at + k);
+            set(&out, k, kiln_infer_ratio(in, 0, at + k));
         at += out.n;
         finish(&out);
     }
@@ -206,7 +239,7 @@ static void
 expanded_elements(Elements *out)
 {
     for (uint32_t k = 0; k < out->n && operand_size(out->in, 0) == 1; k++)
-        out->v[k] = kiln_infer_element(out->in, 0, 0);
+        set(out, k, kiln_infer_ratio(out->in, 0, 0));
 }
 
 /* --- arithmetic: each function gives NULL where it does not know --- */
@@ -345,11 +378,20 @@ calculated_elements(Elements *out)
         if (!is_short(in, i, out->n))
             return;
     }
+    const KilnOp op = in->node->op;
+    const KilnDType dtype = kiln_infer_type(in, 0)->dtype;
+    const bool two = op != KILN_OP_min && op != KILN_OP_max;
+    const bool quotients = kiln_dtype_is_float(dtype) && kiln_ratio_knows(op);
     for (uint32_t k = 0; k < out->n; k++) {
-        for (uint32_t i = 0; i < n; i++)
-            o.v[i] = kiln_infer_element(in, i, operand_size(in, i) == 1 ? 0 : k);
-        bool two = in->node->op != KILN_OP_min && in->node->op != KILN_OP_max;
-        out->v[k] = two || n == 2 ? calculate(&o) : NULL;
+        KilnRatio v[G_N_ELEMENTS(o.v)] = { { NULL, 1 } };
+        for (uint32_t i = 0; i < n; i++) {
+            v[i] = kiln_infer_ratio(in, i, operand_size(in, i) == 1 ? 0 : k);
+            o.v[i] = v[i].under == 1 ? v[i].over : NULL;
+        }
+        if (quotients)
+            set(out, k, kiln_ratio_calculate(in->dims, op, dtype, v));
+        else if (two || n == 2)
+            out->v[k] = calculate(&o);
     }
 }
 
@@ -364,8 +406,11 @@ reduced_element(Elements *out)
     if (kiln_infer_type(in, 0)->rank != 1 || out->n != 1 || n < 1)
         return;
     const KilnDim *all = kiln_infer_element(in, 0, 0);
+    const bool floats = kiln_dtype_is_float(in->out[0].dtype);
     for (int64_t k = 1; k < n; k++) {
         const KilnDim *next = kiln_infer_element(in, 0, k);
+        if (floats && !(is_natural(all) && is_natural(next)))
+            return; /* what is in between may be no float */
         switch (in->node->op) {
         case KILN_OP_reduce_sum:
             all = kiln_dim_add(dims, all, next);
@@ -393,7 +438,7 @@ static void (*const functions[KILN_OP_END])(Elements *out) = {
     [KILN_OP_flatten] = copied_elements,
     [KILN_OP_squeeze] = copied_elements,
     [KILN_OP_unsqueeze] = copied_elements,
-    [KILN_OP_cast] = copied_elements,
+    [KILN_OP_cast] = cast_elements,
     [KILN_OP_gather] = gathered_elements,
     [KILN_OP_slice] = sliced_elements,
     [KILN_OP_concat] = concatenated_elements,
@@ -405,6 +450,8 @@ static void (*const functions[KILN_OP_END])(Elements *out) = {
     [KILN_OP_mod] = calculated_elements,
     [KILN_OP_neg] = calculated_elements,
     [KILN_OP_abs] = calculated_elements,
+    [KILN_OP_floor] = calculated_elements,
+    [KILN_OP_ceil] = calculated_elements,
     [KILN_OP_min] = calculated_elements,
     [KILN_OP_max] = calculated_elements,
     [KILN_OP_clip] = calculated_elements,

@@ -4,7 +4,6 @@
 
 #include "graph/base/number.h"
 #include "graph/graph.h"
-#include "graph/op/cast.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 
@@ -96,6 +95,9 @@ KILN_INFER(constant_of_shape)
 
 /* --- range --- */
 
+/* Distances that doubles count with exactly, as float_range() does. */
+static const int64_t EXACT = INT64_C(1) << (DBL_MANT_DIG - 1);
+
 static gboolean
 throw_delta(GError **error)
 {
@@ -133,61 +135,35 @@ float_range(KilnInfer *in, const double v[3], GError **error)
     return TRUE;
 }
 
-/* @dim, unless a float of @dtype rounds it. */
-static const KilnDim *
-exact_in(KilnDType dtype, const KilnDim *dim)
-{
-    const int bits = dtype == KILN_DTYPE_bf16  ? 8
-                     : dtype == KILN_DTYPE_f16 ? 11
-                     : dtype == KILN_DTYPE_f32 ? FLT_MANT_DIG
-                                               : DBL_MANT_DIG;
-    const int64_t most = INT64_C(1) << bits;
-    int64_t lo, hi;
-    kiln_dim_range(dim, &lo, &hi);
-    return lo >= -most && hi <= most ? dim : NULL;
-}
-
-/* Operand @i, a float, as an expression: an integer that was cast, or a literal that is whole. */
-static const KilnDim *
-whole_operand(KilnInfer *in, uint32_t i)
-{
-    const KilnValue *value = kiln_node_operand(in->node, i);
-    double number;
-    int64_t n = 0;
-    if (kiln_infer_floats(value, &number, 1, &n))
-        return n == 1 && number == trunc(number) && fabs(number) < 0x1p53
-                   ? kiln_dim_number(in->dims, (int64_t)number)
-                   : NULL;
-    if (!value->def || value->def->op != KILN_OP_cast)
-        return NULL;
-    const KilnInfer cast = { .node = value->def, .dims = in->dims };
-    return kiln_dtype_is_integer(kiln_infer_type(&cast, 0)->dtype)
-               ? exact_in(value->type.dtype, kiln_infer_element(&cast, 0, 0))
-               : NULL;
-}
-
 /* How many numbers of a range lie between expressions; its step is a number. */
 static gboolean
 open_range(KilnInfer *in, GError **error)
 {
     KilnDType dtype = kiln_infer_type(in, 0)->dtype;
-    bool floats = kiln_dtype_is_float(dtype);
-    const KilnDim *v[3];
-    for (uint32_t i = 0; i < 3; i++)
-        v[i] = floats ? whole_operand(in, i) : kiln_infer_element(in, i, 0);
-    const KilnDim *distance = kiln_dim_sub(in->dims, v[1], v[0]), *count;
-    int64_t delta;
-    if (floats)
-        distance = exact_in(dtype, distance);
-    if (!kiln_dim_is_number(v[2], &delta) || delta == INT64_MIN)
+    KilnDimTable *dims = in->dims;
+    KilnRatio v[3];
+    int64_t delta, lo, hi;
+    for (uint32_t i = 0; i < 3; i++) {
+        v[i] = kiln_infer_ratio(in, i, 0);
+        if (!v[i].over || (kiln_dtype_is_float(dtype) && !kiln_ratio_is_exact(v[i], dtype)))
+            return TRUE;
+    }
+    if (!kiln_dim_is_number(v[2].over, &delta) || delta == INT64_MIN)
         return TRUE;
     if (delta == 0)
         return throw_delta(error);
-    if (delta < 0)
-        distance = kiln_dim_scale(in->dims, distance, -1);
-    count = kiln_dim_ceil(in->dims, distance, kiln_dim_number(in->dims, ABS(delta)));
-    return kiln_dim_set_open(&in->out[0], 0,
-                             kiln_dim_max(in->dims, count, kiln_dim_number(in->dims, 0)), error);
+    int64_t under = MAX(v[0].under, v[1].under), divisor; /* powers of two */
+    const KilnDim *distance =
+        kiln_dim_sub(dims, kiln_dim_scale(dims, v[1].over, under / v[1].under),
+                     kiln_dim_scale(dims, v[0].over, under / v[0].under));
+    distance = kiln_dim_scale(dims, distance, delta < 0 ? -v[2].under : v[2].under);
+    kiln_dim_range(distance, &lo, &hi);
+    if (__builtin_mul_overflow(under, ABS(delta), &divisor) ||
+        (kiln_dtype_is_float(dtype) && (lo < -EXACT || hi > EXACT)))
+        return TRUE;
+    const KilnDim *count = kiln_dim_ceil(dims, distance, kiln_dim_number(dims, divisor));
+    return kiln_dim_set_open(&in->out[0], 0, kiln_dim_max(dims, count, kiln_dim_number(dims, 0)),
+                             error);
 }
 
 KILN_INFER(range)

@@ -80,8 +80,10 @@ typedef struct {
     int64_t kernel[KILN_MAX_RANK];
     int64_t strides[KILN_MAX_RANK];
     int64_t dilations[KILN_MAX_RANK];
-    int64_t pads_begin[KILN_MAX_RANK];
+    int64_t pads_begin[KILN_MAX_RANK]; /* KILN_DIM_UNKNOWN where SAME has no number, */
     int64_t pads_end[KILN_MAX_RANK];
+    const KilnDim *open_begin[KILN_MAX_RANK]; /* and where it depends on an open dim, or NULL */
+    const KilnDim *open_end[KILN_MAX_RANK];
     int64_t output_padding[KILN_MAX_RANK];
     int64_t out[KILN_MAX_RANK]; /* spatial dims of the result; KILN_DIM_UNKNOWN where not known */
     const KilnDim *open_out[KILN_MAX_RANK]; /* such a dim as an expression, or NULL */

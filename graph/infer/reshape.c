@@ -220,6 +220,13 @@ KILN_INFER(flatten)
 
 /* --- squeeze and unsqueeze --- */
 
+static bool
+is_certainly_not_1(const KilnDim *dim)
+{
+    KilnDimTable *table = dim ? kiln_dim_table_of(dim) : NULL;
+    return dim && kiln_dim_equal(table, dim, kiln_dim_number(table, 1)) == KILN_ANSWER_NO;
+}
+
 /* The axes of a squeeze, where they are known. */
 static gboolean
 squeezed_axes(const KilnInfer *in, bool gone[KILN_MAX_RANK], bool *out_known, GError **error)
@@ -230,10 +237,10 @@ squeezed_axes(const KilnInfer *in, bool gone[KILN_MAX_RANK], bool *out_known, GE
     *out_known = x->rank >= 0 && (axes || !kiln_infer_type(in, 1));
     if (!*out_known)
         return TRUE;
-    if (!axes) { /* every dim of 1: decided once all dims are known */
+    if (!axes) { /* every dim of 1: decided once no other dim may be 1 */
         for (int d = 0; d < x->rank; d++) {
             gone[d] = x->dims[d] == 1;
-            *out_known &= x->dims[d] >= 0;
+            *out_known &= x->dims[d] >= 0 || is_certainly_not_1(x->open[d]);
         }
         return TRUE;
     }

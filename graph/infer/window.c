@@ -28,6 +28,12 @@ typedef struct {
     KilnInts output_shape;
 } WindowRule;
 
+static bool
+is_same(const WindowRule *rule)
+{
+    return rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+}
+
 static gboolean
 check_list(const char *name, KilnInts list, uint32_t expected, int64_t min, GError **error)
 {
@@ -160,11 +166,35 @@ distribute(KilnWindow *window, int i, KilnWide total, bool begin_first)
     window->pads_end[i] = begin_first ? smaller : larger;
 }
 
+/* The padding of SAME along @size, an open extent: the last window begins at the last multiple of
+ * the stride. */
+static void
+pad_same_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rule)
+{
+    int64_t reach = (window->kernel[i] - 1) * window->dilations[i] + 1, number;
+    if (!size || window->kernel[i] < 0)
+        return;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    const KilnDim *stride = kiln_dim_number(table, window->strides[i]);
+    const KilnDim *steps =
+        kiln_dim_sub(table, kiln_dim_ceil(table, size, stride), kiln_dim_number(table, 1));
+    const KilnDim *end =
+        kiln_dim_add(table, kiln_dim_mul(table, steps, stride), kiln_dim_number(table, reach));
+    const KilnDim *total =
+        kiln_dim_max(table, kiln_dim_sub(table, end, size), kiln_dim_number(table, 0));
+    if (!total || kiln_dim_is_number(total, &number))
+        return;
+    const KilnDim *smaller = kiln_dim_floor(table, total, kiln_dim_number(table, 2));
+    const KilnDim *larger = kiln_dim_sub(table, total, smaller);
+    window->open_begin[i] = rule->mode == PAD_SAME_LOWER ? larger : smaller;
+    window->open_end[i] = rule->mode == PAD_SAME_LOWER ? smaller : larger;
+}
+
 /* The result dim of a window that slides along an extent without a number. */
 static void
 slide_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rule)
 {
-    bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+    bool same = is_same(rule);
     if (!size || (window->kernel[i] < 0 && !same))
         return;
     KilnDimTable *table = kiln_dim_table_of(size);
@@ -195,7 +225,7 @@ slide_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rul
 static void
 spread_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rule)
 {
-    bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+    bool same = is_same(rule);
     if (!size || rule->output_shape.n || (window->kernel[i] < 0 && !same))
         return;
     KilnDimTable *table = kiln_dim_table_of(size);
@@ -209,13 +239,15 @@ static gboolean
 slide_dim(KilnWindow *window, int i, int64_t size, const WindowRule *rule, GError **error)
 {
     KilnWide stride = window->strides[i];
-    bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+    bool same = is_same(rule);
     KilnWide reach = (KilnWide)(window->kernel[i] - 1) * window->dilations[i] + 1;
     if (same) {
         if (size >= 0)
             window->out[i] = size / window->strides[i] + (size % window->strides[i] != 0);
-        if (window->kernel[i] < 0 || (size < 0 && stride > 1))
+        if (window->kernel[i] < 0 || (size < 0 && stride > 1)) {
+            window->pads_begin[i] = window->pads_end[i] = KILN_DIM_UNKNOWN;
             return TRUE;
+        }
         KilnWide total =
             size < 0 ? reach - 1 : ((KilnWide)window->out[i] - 1) * stride + reach - size;
         distribute(window, i, MAX(total, 0), rule->mode == PAD_SAME_LOWER);
@@ -245,7 +277,7 @@ static gboolean
 spread_dim(KilnWindow *window, int i, int64_t size, const WindowRule *rule, GError **error)
 {
     KilnWide stride = window->strides[i];
-    bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+    bool same = is_same(rule);
     if (rule->output_shape.n)
         window->out[i] = rule->output_shape.v[i];
     if (size < 0 || window->kernel[i] < 0)
@@ -312,6 +344,8 @@ kiln_window_resolve(const KilnNode *node, KilnWindow *out, GError **error)
             return FALSE;
         if (size < 0 && x->rank >= 0)
             (rule.transposed ? spread_open : slide_open)(out, i, x->open[i + 2], &rule);
+        if (!rule.transposed && is_same(&rule) && x->rank >= 0)
+            pad_same_open(out, i, x->open[i + 2], &rule);
     }
     return TRUE;
 }

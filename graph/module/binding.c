@@ -146,7 +146,7 @@ stand_elements(const Standing *standing, KilnValue *value, GError **error)
 {
     const KilnExtents *extents = value->extents;
     for (uint32_t i = 0; extents && i < extents->n; i++) {
-        if (!extents->v[i])
+        if (!extents->v[i] || (extents->under && extents->under[i] != 1))
             return TRUE;
     }
     if (!extents)

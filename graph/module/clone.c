@@ -37,10 +37,15 @@ copy_value(Clone *clone, KilnValue *to, const KilnValue *from, KilnFunction *fun
         size_t size = sizeof *from->known + (size_t)from->known->n * sizeof from->known->v[0];
         to->known = kiln_arena_copy(arena, from->known, size);
     }
-    if (from->extents)
-        to->extents =
-            kiln_arena_copy(arena, from->extents,
-                            sizeof *from->extents + from->extents->n * sizeof from->extents->v[0]);
+    if (from->extents) {
+        const KilnExtents *extents = from->extents;
+        KilnExtents *copy =
+            kiln_arena_copy(arena, extents, sizeof *extents + extents->n * sizeof extents->v[0]);
+        if (extents->under)
+            copy->under =
+                kiln_arena_copy(arena, extents->under, extents->n * sizeof *extents->under);
+        to->extents = copy;
+    }
     to->index = from->index;
     to->made_up = from->made_up;
     kiln_function_enter_name(function, to);

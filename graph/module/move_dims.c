@@ -2,6 +2,7 @@
 /* Gives a module a table of dims of its own, and other expressions in the place of names. */
 #include "graph/module/move_dims.h"
 
+#include "graph/dim/dim_small.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
 
@@ -35,8 +36,9 @@ move_extents(const Move *move, KilnValue *value)
     KilnArena *arena = move->module->arena;
     KilnExtents *to = kiln_arena_alloc(arena, sizeof *to + from->n * sizeof to->v[0]);
     KilnKnown *known = kiln_arena_alloc(arena, sizeof *known + from->n * sizeof known->v[0]);
-    bool some = false, numbers = true;
+    bool some = false, numbers = !kiln_dtype_is_float(value->type.dtype);
     known->n = to->n = from->n;
+    to->under = from->under;
     for (uint32_t i = 0; i < from->n; i++) {
         to->v[i] = moved(move, from->v[i]);
         some |= to->v[i] != NULL;
@@ -85,6 +87,8 @@ void
 kiln_module_move_dims(KilnModule *module, KilnDimTable *table, KilnDimReplace replace, void *data)
 {
     const Move move = { module, table, replace, data };
+    if (kiln_dim_table_assumes_small(module->dims))
+        kiln_dim_table_assume_small(table);
     for (guint i = 0; i < module->all_functions->len; i++)
         move_function(&move, g_ptr_array_index(module->all_functions, i));
     const GPtrArray *inputs = kiln_module_inputs(module);

@@ -2,6 +2,7 @@
 /* Building, rewriting and unlinking nodes; uses are kept exact at every step. */
 #include "graph/node.h"
 
+#include "graph/base/number.h"
 #include "graph/base/random.h"
 #include "graph/infer/infer.h"
 #include "graph/module.h"
@@ -56,8 +57,12 @@ kiln_value_known_tensor(const KilnValue *value)
     KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
     size_t size = kiln_dtype_size(type.dtype), n = (size_t)known->n;
     uint8_t *data = g_malloc0(n * size + 1); /* of at most KILN_KNOWN_MAX elements */
-    for (size_t i = 0; i < n; i++)
-        memcpy(data + i * size, &known->v[i], size); /* little-endian: the low bytes */
+    for (size_t i = 0; i < n; i++) {
+        if (kiln_dtype_is_float(type.dtype))
+            kiln_element_store_f64(type.dtype, data, (int64_t)i, (double)known->v[i]);
+        else
+            memcpy(data + i * size, &known->v[i], size); /* little-endian: the low bytes */
+    }
     g_autoptr(GBytes) bytes = g_bytes_new_take(data, n * size);
     return kiln_tensor_compact(kiln_tensor_new_data(&type, bytes, NULL));
 }

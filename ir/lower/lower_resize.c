@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of resize: one scale per dim whether scales or sizes were stated, and the cropped box
- * where the mode reads one, both for all dims and not only the axes that the node names. */
+ * where the mode reads one, both for all dims and not only the axes that the node names. Without
+ * scales each one is the quotient of the extents. */
 #include "graph/size.h"
 #include "ir/lower/lower_priv.h"
 
@@ -52,8 +53,10 @@ is_constant_ratio(const KilnValue *sizes, int i, const KilnType *x, int axis)
            kiln_size_equal(to, kiln_size_mul(from, kiln_size_make(to.n / from.n)));
 }
 
+/* *@out_open: some scale depends on open dims. It is the quotient of the extents then. */
 static gboolean
-scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, GError **error)
+scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, bool *out_open,
+                  GError **error)
 {
     const KilnType *x = &kiln_node_operand(node, X)->type;
     const KilnKnown *sizes = kiln_node_operand(node, SIZES)->known;
@@ -63,9 +66,7 @@ scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, G
     if (!sizes || sizes->n != n)
         return kiln_lower_throw_unknown(node, SIZES, error);
     for (int i = 0; i < n; i++) {
-        if (!is_constant_ratio(kiln_node_operand(node, SIZES), i, x, axes[i]))
-            return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
-                                    "scale of dim %d depends on open dims", axes[i]);
+        *out_open |= !is_constant_ratio(kiln_node_operand(node, SIZES), i, x, axes[i]);
         float extent = (float)x->dims[axes[i]];
         float ratio = extent > 0 ? (float)sizes->v[i] / extent : 1;
         scales[axes[i]] = ratio;
@@ -73,6 +74,9 @@ scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, G
     }
     for (int i = 0; i < n && !stretch; i++)
         scales[axes[i]] = shared;
+    if (*out_open && !stretch)
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "the scale of all dims depends on open dims");
     return TRUE;
 }
 
@@ -98,13 +102,14 @@ kiln_lower_attrs_resize(KilnLower *l, const KilnNode *node, void *attrs, GError 
     int n = resized_axes(node, axes);
     float scales[KILN_MAX_RANK], roi[2 * KILN_MAX_RANK];
     double stated[2 * KILN_MAX_RANK];
+    bool open = false;
     for (int d = 0; d < rank; d++) {
         scales[d] = 1;
         roi[d] = 0;
         roi[rank + d] = 1;
     }
     if (is_stated(node, SIZES)) {
-        if (!scales_from_sizes(node, axes, n, scales, error))
+        if (!scales_from_sizes(node, axes, n, scales, &open, error))
             return FALSE;
     } else {
         if (!read_floats(node, SCALES, stated, n, error))
@@ -112,7 +117,7 @@ kiln_lower_attrs_resize(KilnLower *l, const KilnNode *node, void *attrs, GError 
         for (int i = 0; i < n; i++)
             scales[axes[i]] = (float)stated[i];
     }
-    resize->scales = floats(l, scales, rank);
+    resize->scales = floats(l, scales, open ? 0 : rank);
     if (!g_str_equal(resize->coordinate_transformation_mode, "tf_crop_and_resize"))
         return TRUE;
     if (!read_floats(node, ROI, stated, 2 * n, error))

@@ -77,7 +77,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_gather_elements]  = { ATTRS(axis) },
     [KILN_OP_scatter_elements] = { ATTRS(axis) },
     [KILN_OP_constant_of_shape] = { VIA(constant_of_shape) },
-    [KILN_OP_range]    = { .reads = AT(0) | AT(2) },
+    [KILN_OP_range]    = { .reads = AT(0) | AT(2), .known_at_run = AT(0) | AT(1) | AT(2) },
     [KILN_OP_one_hot]  = { ATTRS(one_hot) },
     [KILN_OP_eye_like] = { .ignores = AT(0) },
     [KILN_OP_trilu]    = { ATTRS(trilu) },

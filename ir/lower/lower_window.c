@@ -18,25 +18,6 @@ all_are(const int64_t *values, int n, int64_t value)
     return true;
 }
 
-/* With auto_pad SAME the padding follows from what is left of the extent where the window jumps
- * over elements. */
-static gboolean
-check_same(const KilnNode *node, const KilnWindow *window, GError **error)
-{
-    const KilnType *x = &kiln_node_operand(node, 0)->type;
-    const char *const *mode = kiln_infer_attr(node, "auto_pad", KILN_ATTR_STRING);
-    if (!mode || !g_str_has_prefix(*mode, "SAME"))
-        return TRUE;
-    for (int i = 0; i < window->rank; i++) {
-        const KilnDim *dim = x->open[i + 2];
-        if (dim && window->strides[i] > 1 &&
-            kiln_dim_divides(window->strides[i], dim) != KILN_ANSWER_YES)
-            return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
-                                    "padding of dim %d depends on open dims", i + 2);
-    }
-    return TRUE;
-}
-
 gboolean
 kiln_lower_attrs_window(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
 {
@@ -47,12 +28,15 @@ kiln_lower_attrs_window(KilnLower *l, const KilnNode *node, void *attrs, GError 
         kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
-    if (!check_same(node, &window, error))
-        return FALSE;
     int64_t pads[2 * KILN_MAX_RANK];
+    const KilnDim *open_pads[2 * KILN_MAX_RANK];
+    bool open = false;
     for (int i = 0; i < window.rank; i++) {
         pads[i] = window.pads_begin[i];
         pads[window.rank + i] = window.pads_end[i];
+        open_pads[i] = window.open_begin[i];
+        open_pads[window.rank + i] = window.open_end[i];
+        open |= window.open_begin[i] || window.open_end[i];
     }
     struct {
         const char *name;
@@ -71,6 +55,9 @@ kiln_lower_attrs_window(KilnLower *l, const KilnNode *node, void *attrs, GError 
         *(KilnInts *)kiln_lower_field(kind, attrs, lists[i].name) =
             kiln_lower_ints(l, lists[i].values, usual ? 0 : lists[i].n);
     }
+    if (open)
+        *(KilnInts *)kiln_lower_field(kind, attrs, "pads") =
+            kiln_lower_ints_open(l, pads, open_pads, 2 * window.rank);
     return TRUE;
 }
 

@@ -5,6 +5,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
+#include "ir/open.h"
 
 #include <string.h>
 
@@ -111,6 +112,18 @@ touch_all(GArray *lives, uint32_t *life_of, const GPtrArray *buffers, int64_t st
         touch(lives, life_of, g_ptr_array_index(buffers, i), step);
 }
 
+/* Settled results are there from run to run. */
+static void
+keep_all(GArray *lives, const uint32_t *life_of, const KilnOpen *open, int64_t last)
+{
+    for (guint i = 0; open && i < open->kept->len; i++) {
+        const KilnBuffer *kept = g_ptr_array_index(open->kept, i);
+        KilnLife *life = &g_array_index(lives, KilnLife, life_of[kept->id]);
+        life->first = 0;
+        life->last = last;
+    }
+}
+
 KilnMemoryPlan *
 kiln_liveness(const KilnIRFunction *function, const KilnTarget *target, int threads)
 {
@@ -157,6 +170,7 @@ kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch, uint32_
     }
     if (flags & KILN_PLAN_IO && plan->n_steps)
         touch_all(lives, life_of, function->outputs, plan->n_steps - 1);
+    keep_all(lives, life_of, function->open, plan->n_steps - 1);
     plan->n_lives = lives->len;
     plan->lives = (KilnLife *)g_array_free(lives, FALSE);
     for (uint32_t i = 0; i < plan->n_lives; i++) {

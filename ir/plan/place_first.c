@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First fit for lives whose sizes change from run to run: in order of size, each at the lowest
- * place that is free as long as it lives. The lists of lives that overlap are made once. */
+ * place that is free as long as it lives. The lists of lives that overlap are made once.
+ *
+ * What lives from the first step to the last comes before all others. So its place depends on
+ * nothing that lives shorter, and what it keeps from run to run may stay there. */
 #include "ir/plan/place.h"
 
 #include "graph/base/number.h"
@@ -14,6 +17,7 @@ struct KilnFirstFit {
     uint32_t *meets;  /* lives that overlap */
     uint32_t *order;  /* lives in the order of placement */
     bool *placed;     /* per life */
+    int64_t last;     /* step of all lives */
     uint32_t *nearby; /* placed lives that overlap the one that is placed, by offset */
 };
 
@@ -34,6 +38,8 @@ kiln_first_fit_new(KilnLife *lives, uint32_t n)
     fit->order = g_new0(uint32_t, (gsize)n + 1);
     fit->nearby = g_new0(uint32_t, (gsize)n + 1);
     fit->placed = g_new0(bool, (gsize)n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        fit->last = MAX(fit->last, lives[i].last);
     for (uint32_t i = 0; i < n; i++) {
         fit->order[i] = i;
         for (uint32_t k = 0; k < n; k++) {
@@ -62,6 +68,10 @@ kiln_first_fit_free(KilnFirstFit *fit)
 static bool
 comes_before(const KilnFirstFit *fit, uint32_t a, uint32_t b)
 {
+    const KilnLife *left = &fit->lives[a], *right = &fit->lives[b];
+    bool always = left->first == 0 && left->last == fit->last;
+    if (always != (right->first == 0 && right->last == fit->last))
+        return always;
     int64_t x = fit->lives[a].size, y = fit->lives[b].size;
     return x != y ? x > y : a < b;
 }

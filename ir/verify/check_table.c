@@ -269,8 +269,9 @@ check_extents(KilnCheck *check, GError **error)
 {
     const KilnType *out = kiln_check_type(check, 0);
     if (out->dtype != KILN_DTYPE_i64 && out->dtype != KILN_DTYPE_i32 &&
-        out->dtype != KILN_DTYPE_bool)
-        return kiln_check_throw(check, 0, "i64, i32 or bool", error);
+        out->dtype != KILN_DTYPE_bool && out->dtype != KILN_DTYPE_f32 &&
+        out->dtype != KILN_DTYPE_f64)
+        return kiln_check_throw(check, 0, "i64, i32, bool, f32 or f64", error);
     return kiln_check_length(check, "values", (uint32_t)kiln_type_elements(out), true, error);
 }
 
@@ -295,11 +296,11 @@ check_resize(KilnCheck *check, GError **error)
                            error) ||
         !kiln_infer_one_of("nearest_mode", attrs->nearest_mode,
                            "round_prefer_floor round_prefer_ceil floor ceil", error) ||
-        !kiln_check_length(check, "scales", rank, false, error) ||
+        !kiln_check_length(check, "scales", rank, true, error) ||
         !kiln_check_length(check, "roi", 2 * rank, !g_str_equal(transform, "tf_crop_and_resize"),
                            error))
         return FALSE;
-    for (uint32_t d = 0; d < rank; d++) {
+    for (uint32_t d = 0; d < attrs->scales.n; d++) {
         if (!isfinite(attrs->scales.v[d]) || attrs->scales.v[d] <= 0)
             return kiln_throw(error, KILN_ERROR_INVALID,
                               "scales: expected finite numbers above 0, found %g",

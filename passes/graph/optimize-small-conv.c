@@ -51,6 +51,7 @@ drop_strides(KilnMatch *match)
     if (!kiln_window_resolve(conv, &window, match->error))
         return false;
     for (int d = 0; d < window.rank; d++) {
+        GUARD(pads_known, window.pads_begin[d] >= 0);
         if (window.strides[d] > 1 && fits_exactly(conv, &window, d)) {
             window.strides[d] = 1;
             changes = true;

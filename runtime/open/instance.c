@@ -14,6 +14,7 @@
 #include "ir/kernel.h"
 #include "ir/life.h"
 #include "ir/open.h"
+#include "ir/plan/settle.h"
 #include "ir/plan.h"
 #include "ir/plan/place.h"
 #include "ir/plan/plan_open.h"
@@ -23,6 +24,12 @@
 #include "runtime/model.h"
 
 #include <string.h>
+
+/* A buffer whose bytes stay from run to run, and where it lay. */
+typedef struct {
+    uint32_t life;
+    int64_t offset;
+} KeptPlace;
 
 struct KilnInstance {
     KilnTemplate *origin;
@@ -37,6 +44,11 @@ struct KilnInstance {
     KilnBuffer **states; /* per carried value; NULL: it has none */
     KilnArena *arena;    /* of checks */
     bool stands;         /* kernels, places and weights are those of the last move */
+    bool *settled;       /* per call; NULL: none is */
+    uint64_t settled_mask;
+    KeptPlace *kept; /* of settled results */
+    guint n_kept;
+    bool keeps; /* settled results are valid after the last move */
 };
 
 static void
@@ -53,6 +65,8 @@ free_instance(KilnInstance *instance)
     g_free(instance->states);
     g_free(instance->masks);
     g_free(instance->scratch_life);
+    g_free(instance->settled);
+    g_free(instance->kept);
     if (instance->arena)
         kiln_arena_free(instance->arena);
     kiln_template_unref(instance->origin);
@@ -96,6 +110,29 @@ make_plan(KilnSpecialisation *out, KilnInstance *instance)
     for (uint32_t c = 0; c < out->n_calls; c++)
         instance->scratch_life[c] = life_of[out->calls[c].instr->id];
     instance->fit = kiln_first_fit_new(out->plan->lives, out->plan->n_lives);
+}
+
+/* The masks are those of the calls, which must be made. */
+static void
+make_settled(const KilnSpecialisation *out, KilnInstance *instance)
+{
+    const KilnOpen *open = instance->function->open;
+    if (!open->settled->len)
+        return;
+    instance->settled = g_new0(bool, (gsize)out->n_calls + 1);
+    for (uint32_t c = 0, next = 0; c < out->n_calls && next < open->settled->len; c++) {
+        if (out->calls[c].instr != g_ptr_array_index(open->settled, next))
+            continue;
+        instance->settled[c] = true;
+        instance->settled_mask |= instance->masks[c];
+        next++;
+    }
+    instance->kept = g_new0(KeptPlace, (gsize)open->kept->len + 1);
+    for (uint32_t i = 0; i < out->plan->n_lives; i++) {
+        const KilnBuffer *buffer = out->plan->lives[i].buffer;
+        if (buffer && kiln_open_keeps(instance->function, buffer))
+            instance->kept[instance->n_kept++] = (KeptPlace){ i, -1 };
+    }
 }
 
 static void
@@ -160,6 +197,7 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
     make_calls(out, instance);
     kiln_open_strip(instance->fields);
     make_plan(out, instance);
+    make_settled(out, instance);
     make_binder(out, instance);
     find_states(instance);
     return out;
@@ -331,6 +369,20 @@ reserve(KilnInstance *instance, GError **error)
     return TRUE;
 }
 
+/* Whether settled results have the values and the places of the last move. */
+static void
+see_to_kept(KilnSpecialisation *out, uint64_t changed)
+{
+    KilnInstance *instance = out->instance;
+    instance->keeps = instance->stands && !(instance->settled_mask & changed);
+    for (guint i = 0; i < instance->n_kept; i++) {
+        KeptPlace *place = &instance->kept[i];
+        const int64_t offset = out->plan->lives[place->life].offset;
+        instance->keeps &= place->offset == offset;
+        place->offset = offset;
+    }
+}
+
 static gboolean
 move(KilnSpecialisation *out, GError **error)
 {
@@ -357,6 +409,7 @@ move(KilnSpecialisation *out, GError **error)
         !kiln_bind_check_limits(&instance->binder, error))
         return FALSE;
     fill_slots(out);
+    see_to_kept(out, changed);
     return TRUE;
 }
 
@@ -426,4 +479,16 @@ kiln_instance_state(const KilnSpecialisation *made, unsigned k)
     const KilnInstance *instance = made->instance;
     bool has = instance && k < instance->origin->pairs.n && instance->states[k];
     return has ? instance->binder.place[instance->states[k]->id] : UINT32_MAX;
+}
+
+const bool *
+kiln_instance_settled(const KilnSpecialisation *made)
+{
+    return made->instance ? made->instance->settled : NULL;
+}
+
+bool
+kiln_instance_keeps(const KilnSpecialisation *made)
+{
+    return made->instance->keeps;
 }

@@ -22,5 +22,11 @@ bool kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings);
 /** Moves @made to @bindings, which it takes. On failure it has no shapes, and must be moved again
  * before it runs. */
 gboolean kiln_instance_move(KilnSpecialisation *made, const KilnBinding *bindings, GError **error);
+/** Per call of @made: true if it computes from weights and dims alone, so that its results of an
+ * earlier run are those of the next one. NULL where no call does, and for others than instances. */
+const bool *kiln_instance_settled(const KilnSpecialisation *made);
+/** True if such results are valid after the last move, where they were valid before it and the
+ * arena stayed the same. */
+bool kiln_instance_keeps(const KilnSpecialisation *made);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/open/template.h"
 
+#include "graph/dim/dim_small.h"
 #include "ir/open.h"
+#include "ir/plan/settle.h"
 
 #include <string.h>
 
@@ -25,9 +27,13 @@ template_of(KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
     self->function = function;
     self->binding = function->open->binding;
     self->facts = g_new0(KilnDimFacts, self->binding->n + 1);
-    for (uint32_t i = 0; i < self->binding->n; i++)
-        kiln_dim_facts(kiln_dim_name(function->module->dims, self->binding->names[i].name),
-                       &self->facts[i]);
+    bool small = kiln_dim_table_assumes_small(function->module->dims);
+    for (uint32_t i = 0; i < self->binding->n; i++) {
+        KilnDimFacts *facts = &self->facts[i];
+        kiln_dim_facts(kiln_dim_name(function->module->dims, self->binding->names[i].name), facts);
+        if (small && facts->hi == KILN_DIM_MOST)
+            facts->hi = KILN_DIM_SMALL;
+    }
     self->n_inputs = n_inputs;
     self->values = g_new0(GBytes *, n_inputs + 1);
     for (unsigned i = 0; i < n_inputs; i++)
@@ -103,6 +109,8 @@ kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
             kiln_ir_append_in_place(function, g_ptr_array_index(function->outputs, carry->output),
                                     g_ptr_array_index(function->inputs, carry->input), &appends[k]);
     }
+    if (base->function->open->settled->len)
+        kiln_open_settle(function);
     KilnTemplate *self = template_of(function, base->values, base->n_inputs);
     self->base = kiln_template_ref(base);
     self->of_base = calls_by_id(function, by_id, n_ids);

@@ -14,6 +14,9 @@
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
 #include "graph/op/matmul.h"
+#include "graph/op/resize.h"
+#include "graph/op/pool.h"
+#include "graph/op/math.h"
 #include "graph/op/multiplicative.h"
 #include "graph/op/reduce.h"
 #include "graph/op/reshape.h"
@@ -268,6 +271,88 @@ last_row(Chains *chains, KilnValue *x)
     return build(chains, KILN_OP_gather, &attrs, x, number(chains, KILN_DTYPE_i64, -1));
 }
 
+/* A dim by way of floats, as a float: all of it, or a part that is rounded. */
+static KilnValue *
+float_length(Chains *chains, KilnValue *x, int axis)
+{
+    static const struct {
+        KilnOp op, rounds;
+        double by;
+    } ways[] = { { KILN_OP_mul, KILN_OP_floor, 0.5 },
+                 { KILN_OP_div, KILN_OP_ceil, 3 },
+                 { KILN_OP_mul, KILN_OP_ceil, 1.5 },
+                 { KILN_OP_div, KILN_OP_floor, 0.25 },
+                 { KILN_OP_add, KILN_OP_identity, 0.5 } };
+    KilnDType dtype = below(chains, 4) ? KILN_DTYPE_f32 : KILN_DTYPE_f64;
+    KilnAttrs_cast to = { .to = dtype };
+    KilnValue *n = build(chains, KILN_OP_squeeze, NULL, dims(chains, x, axis, axis + 1), NULL);
+    n = build(chains, KILN_OP_cast, &to, n, NULL);
+    int way = below(chains, G_N_ELEMENTS(ways) + 1);
+    if (way == G_N_ELEMENTS(ways))
+        return n;
+    n = build_two(chains, ways[way].op, NULL, n, number(chains, dtype, ways[way].by));
+    return build(chains, ways[way].rounds, NULL, n, NULL);
+}
+
+/* The grid of a detector: 0.5, 1.5, … */
+static KilnValue *
+grid(Chains *chains, KilnValue *x)
+{
+    KilnValue *n = float_length(chains, x, below(chains, x->type.rank));
+    KilnDType dtype = n ? n->type.dtype : KILN_DTYPE_f32;
+    KilnValue *operands[] = { number(chains, dtype, below(chains, 2)), n,
+                              number(chains, dtype, below(chains, 3) ? 1 : 0.5) };
+    KilnValue *range =
+        n ? kiln_build(chains->function, NULL, KILN_OP_range, NULL, operands, 3, NULL) : NULL;
+    return build_two(chains, KILN_OP_add, NULL, range, number(chains, dtype, 0.5));
+}
+
+/* Tables of a rotary embedding, of dims alone. */
+static KilnValue *
+rotary(Chains *chains, KilnValue *x)
+{
+    KilnAttrs_cast to = { .to = x->type.dtype };
+    if (!kiln_dtype_is_float(x->type.dtype))
+        return NULL;
+    KilnValue *p = positions(chains, x, below(chains, x->type.rank));
+    p = build(chains, KILN_OP_cast, &to, p, NULL);
+    p = build_two(chains, KILN_OP_mul, NULL, p, number(chains, x->type.dtype, 0.25));
+    return build_two(chains, KILN_OP_mul, NULL, x, build(chains, KILN_OP_cos, NULL, p, NULL));
+}
+
+/* A pool with as much padding as its steps leave. */
+static KilnValue *
+pooled(Chains *chains, KilnValue *x)
+{
+    static int64_t kernel[] = { 3, 3, 3 }, steps[] = { 2, 2, 2 };
+    KilnAttrs_max_pool *attrs =
+        kiln_op_attrs_new(KILN_OP_max_pool, chains->function->module->arena);
+    if (x->type.rank < 3 || x->type.rank > 5 || !kiln_dtype_is_float(x->type.dtype))
+        return NULL;
+    uint32_t n = (uint32_t)x->type.rank - 2;
+    attrs->auto_pad = below(chains, 2) ? "SAME_UPPER" : "SAME_LOWER";
+    attrs->kernel_shape = (KilnInts){ .n = n, .v = kernel };
+    attrs->strides = (KilnInts){ .n = n, .v = steps };
+    return build(chains, KILN_OP_max_pool, attrs, x, NULL);
+}
+
+/* The way back of a network of pictures: to the sizes that another tensor has. */
+static KilnValue *
+resized(Chains *chains, KilnValue *x)
+{
+    static const char *const modes[] = { "nearest", "linear", "cubic" };
+    static const char *const places[] = { "half_pixel", "asymmetric", "align_corners",
+                                          "pytorch_half_pixel" };
+    KilnAttrs_resize *attrs = kiln_op_attrs_new(KILN_OP_resize, chains->function->module->arena);
+    KilnValue *small = pooled(chains, x), *sizes = dims(chains, x, 0, G_MAXINT64);
+    KilnValue *operands[] = { small, NULL, NULL, sizes };
+    attrs->mode = modes[below(chains, G_N_ELEMENTS(modes))];
+    attrs->coordinate_transformation_mode = places[below(chains, G_N_ELEMENTS(places))];
+    return small && sizes
+               ? kiln_build(chains->function, NULL, KILN_OP_resize, attrs, operands, 4, NULL)
+               : NULL;
+}
+
 /* --- the whole --- */
 
 static bool
@@ -299,10 +384,9 @@ void
 opened_add_chains(KilnFunction *function, uint64_t seed, GPtrArray *out)
 {
     typedef KilnValue *(*Chain)(Chains *, KilnValue *);
-    static const Chain all[] = {
-        rows,  merged,     expanded, first_half, with_positions, attention,
-        grown, with_zeros, heads,    masked,     mean,           last_row
-    };
+    static const Chain all[] = { rows,  merged,     expanded, first_half, with_positions, attention,
+                                 grown, with_zeros, heads,    masked,     mean,           last_row,
+                                 grid,  rotary,     pooled,   resized };
     Chains chains = { function, seed * UINT64_C(0x9e3779b97f4a7c15) + 1 };
     g_autoptr(GPtrArray) operands = g_ptr_array_new();
     add_operands(function, operands);

@@ -31,7 +31,8 @@ typedef enum {
     KILN_CONSTNESS_LITERAL, /* known now: a mark of nodes, not of arguments */
 } KilnConstness;
 
-/** Integers of a value that are known while compiling: shapes, axes, and arithmetic on them. */
+/** Integers of a value that are known while compiling: shapes, axes, and arithmetic on them. At a
+ * binding, floats have them, too, where all are whole. */
 typedef struct {
     int64_t n;
     int64_t v[];
@@ -42,10 +43,14 @@ enum {
     KILN_EXTENTS_MAX = 64  /* elements that are expressions */
 };
 
-/** Integers of a value as expressions of the dims of inputs. An element that is not known is NULL.
- * Some element is known, and some element is no number: else KilnKnown says it, or nothing does. */
+/** Numbers of a value as expressions of the dims of inputs. An element that is not known is NULL.
+ * Some element is known. Of integers, some element is no number: else KilnKnown says it.
+ *
+ * Floats may be quotients: element k is v[k] / under[k]. A float holds it exactly where under[k] is
+ * a power of two, and has the nearest number elsewhere. */
 typedef struct {
     uint32_t n;
+    const int64_t *under; /* NULL: 1 for each element, and always for integers */
     const KilnDim *v[];
 } KilnExtents;
 
