@@ -508,11 +508,11 @@ static gboolean
 retake(KilnSession *session, GError **error)
 {
     const KilnSpecialisation *made = session->made;
-    const char *arena = session->arena;
+    const size_t bytes = session->arena_bytes;
     if (!check_outputs(session, made, error) ||
         !make_arena(session, (size_t)made->arena_bytes, error) || !make_outputs(session, error))
         return FALSE;
-    session->settled &= session->arena == arena && kiln_instance_keeps(made);
+    session->settled &= session->arena_bytes == bytes && kiln_instance_keeps(made);
     fill_calls(session);
     if (session->entries)
         kiln_session_state_entries(session);
