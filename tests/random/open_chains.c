@@ -22,6 +22,7 @@
 #include "graph/op/reshape.h"
 #include "graph/op/slice.h"
 #include "graph/op/softmax.h"
+#include "graph/op/structure.h"
 #include "graph/op/transpose.h"
 
 /* --- repairs --- */
