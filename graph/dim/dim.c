@@ -4,7 +4,6 @@
 
 #include "graph/arena.h"
 #include "graph/dim/dim_priv.h"
-#include "graph/dim/dim_small.h"
 #include "graph/grow/table.h"
 
 #include <string.h>
@@ -334,19 +333,11 @@ kiln_dim_as_name(const KilnDim *dim)
     return dim && dim->op == KILN_DIM_NAME ? dim->u.name.text : NULL;
 }
 
-void
-kiln_dim_table_assume_small(KilnDimTable *table)
-{
-    g_mutex_lock(&table->lock);
-    table->small = true;
-    g_mutex_unlock(&table->lock);
-}
-
 bool
-kiln_dim_table_assumes_small(KilnDimTable *table)
+kiln_dim_table_small(KilnDimTable *table, bool assumes)
 {
     g_mutex_lock(&table->lock);
-    bool small = table->small;
+    bool small = table->small |= assumes;
     g_mutex_unlock(&table->lock);
     return small;
 }

@@ -88,6 +88,10 @@ int kiln_dim_term_compare(const KilnDimTerm *a, const KilnDimTerm *b);
 
 /** Bounds in 128 bits, cut off at ±2^100. */
 void kiln_dim_wide_range(const KilnDim *dim, KilnDimWide *lo, KilnDimWide *hi);
+/** kiln_dim_range() where names for which nobody stated an upper bound have @most_of_name. */
+void kiln_dim_range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi);
+/** Whether it is assumed that names of @table are small; @assumes: it is from now on. */
+bool kiln_dim_table_small(KilnDimTable *table, bool assumes);
 /** Whether the sum is certainly at least 0, by ranges and by what atoms are between. */
 bool kiln_dim_sum_is_natural(const KilnDimSum *sum);
 

@@ -3,7 +3,6 @@
 #include "graph/dim.h"
 
 #include "graph/dim/dim_priv.h"
-#include "graph/dim/dim_small.h"
 
 enum {
     SPLITS = 6 /* atoms that a proof replaces one after the other */
@@ -111,8 +110,8 @@ kiln_dim_wide_range(const KilnDim *dim, KilnDimWide *lo, KilnDimWide *hi)
     *hi = range.hi;
 }
 
-static void
-range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi)
+void
+kiln_dim_range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi)
 {
     Range range = dim ? range_of(dim, most_of_name) : (Range){ -most, most };
     *lo = (int64_t)CLAMP(range.lo, INT64_MIN, INT64_MAX);
@@ -122,13 +121,7 @@ range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi)
 void
 kiln_dim_range(const KilnDim *dim, int64_t *lo, int64_t *hi)
 {
-    range_within(dim, KILN_DIM_MOST, lo, hi);
-}
-
-void
-kiln_dim_range_small(const KilnDim *dim, int64_t *lo, int64_t *hi)
-{
-    range_within(dim, KILN_DIM_SMALL, lo, hi);
+    kiln_dim_range_within(dim, KILN_DIM_MOST, lo, hi);
 }
 
 /* --- proofs --- */

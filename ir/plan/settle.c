@@ -8,7 +8,7 @@
  * run. */
 #include "ir/plan/settle.h"
 
-#include "graph/base/number.h"
+#include "ir/open.h"
 #include "ir/plan.h"
 
 enum {

@@ -4,7 +4,7 @@
 #ifndef KILN_IR_PLAN_SETTLE_H
 #define KILN_IR_PLAN_SETTLE_H
 
-#include "ir/open.h"
+#include "ir/ir.h"
 
 /** Lists the settled instructions of @function, which is open, and the buffers that keep their
  * results from run to run. These live as long as the function runs. */

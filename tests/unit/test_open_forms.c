@@ -2,7 +2,6 @@
 /* What exporters write with open dims: each model is one open program, whose results have the bits
  * of programs that are compiled for the numbers. */
 #include "runtime/bind.h"
-#include "runtime/open/instance.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
 #include "tests/unit/runtime_case.h"
