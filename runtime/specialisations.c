@@ -160,7 +160,8 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 
 /* --- open programs --- */
 
-/* Constants that inputs decide, as the caller or the model says, are folded for numbers. */
+/* Constants of the first run, as the caller or the model says, are folded for numbers. Values that
+ * are known are literals. */
 static bool
 may_be_open(const KilnProgram *program)
 {
@@ -170,8 +171,8 @@ may_be_open(const KilnProgram *program)
     bool may = program->open && !model->module->folding;
     for (unsigned i = 0; may && i < model->inputs.n; i++) {
         const KilnArgument *argument = g_ptr_array_index(kiln_module_inputs(model->module), i);
-        may = !program->values[i] && program->constness[i] == KILN_CONSTNESS_VARYING &&
-              argument->constness == KILN_CONSTNESS_VARYING;
+        may = program->values[i] || (program->constness[i] == KILN_CONSTNESS_VARYING &&
+                                     argument->constness == KILN_CONSTNESS_VARYING);
     }
     return may;
 }
@@ -187,6 +188,10 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
     for (unsigned i = 0; i < n; i++) {
         bool fixed = kiln_type_is_static(&program->inputs.types[i]) || program->value_inputs[i];
         open[i] = bindings[i];
+        if (program->values[i]) {
+            open[i].data = g_bytes_get_data(program->values[i], NULL);
+            open[i].constness = KILN_CONSTNESS_VARYING;
+        }
         if (fixed)
             continue;
         open[i].rank = program->inputs.types[i].rank;

@@ -54,6 +54,15 @@ next_typical(const KilnDimBinding *binding, int64_t from, int64_t by, bool even)
     }
 }
 
+/* Where bounds leave no multiple of a scale: another number for each variant, if there are so many.
+ */
+static int64_t
+number_within(const KilnDimFacts *facts, unsigned variant)
+{
+    int64_t by = facts->divisor, lo = (facts->lo + by - 1) / by * by;
+    return MAX(facts->hi - facts->hi % by - (int64_t)variant * by, lo);
+}
+
 /* Variant 0 has primes from the hint on, variant 1 even numbers below it, variant 2 the least. */
 static int64_t
 number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant, int64_t scale)
@@ -65,11 +74,12 @@ number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant, 
     kiln_dim_facts(name, &facts);
     int64_t hint = MIN(kiln_dim_hint(name), (int64_t)FAR);
     int64_t by = facts.divisor % scale == 0 ? facts.divisor : facts.divisor * scale;
-    if (variant == 2)
-        return MIN((facts.lo + by - 1) / by * by, facts.hi);
     int64_t from = variant == 0 ? MAX(hint - 3, 2) : MAX(hint / 2, 2);
-    int64_t number = next_typical(binding, MAX(from, facts.lo), by, variant == 1);
-    return number <= facts.hi ? number : facts.hi - facts.hi % by;
+    int64_t number = variant == 2 ? (facts.lo + by - 1) / by * by
+                                  : next_typical(binding, MAX(from, facts.lo), by, variant == 1);
+    if (number > facts.hi)
+        number = facts.hi - facts.hi % by;
+    return number >= facts.lo ? number : number_within(&facts, variant);
 }
 
 static void

@@ -332,3 +332,42 @@ Test(open_forms, tables_are_made_in_each_run)
     kiln_session_free(session);
     g_aligned_free(arena);
 }
+
+/* --- constants --- */
+
+static const char weighted[] =
+    "graph @f(%x: f32[N,4], %w: f32[3,4]) {\n  %e = exp(%w) : f32[3,4]\n"
+    "  %t = transpose(%e) {perm=[1,0]} : f32[4,3]\n  %y = matmul(%x, %t) : f32[N,3]\n"
+    "  return %y\n}\n";
+
+static KilnSession *
+session_with_weights(KilnConstantWhen when, GBytes *value)
+{
+    const KilnConstantInput constant = { "w", when, value };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.constants = &constant;
+    options.n_constants = 1;
+    return profiled(weighted, &options, NULL, 0);
+}
+
+/* A value that the compiler knows is a weight of the open program: nothing is left of its
+ * arithmetic. The first run computes constants for numbers. */
+Test(open_forms, constants_of_the_compiler)
+{
+    g_autoptr(GBytes) value = g_bytes_new_static(numbers, 12 * sizeof *numbers);
+    g_autoptr(KilnSession) known = session_with_weights(KILN_CONSTANT_COMPILE, value);
+    g_autoptr(KilnSession) late = session_with_weights(KILN_CONSTANT_RUN, NULL);
+    for (int64_t n = 1; n < 40; n = 3 * n + 1) {
+        bind_shaped(known, 0, numbers + 50, DIMS(n, 4));
+        bind_shaped(late, 0, numbers + 50, DIMS(n, 4));
+        bind_shaped(late, 1, numbers, DIMS(3, 4));
+        run(known);
+        run(late);
+        expect_same(known, late, weighted);
+        cr_expect(known->made->instance);
+        cr_expect_not(late->made->instance);
+        cr_expect_eq(runs_of(known, "exp"), 0);
+        cr_expect_eq(known->made->n_calls, 1);
+    }
+    cr_expect_eq(known->program->specialisations->len, 0);
+}
