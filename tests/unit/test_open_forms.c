@@ -85,6 +85,31 @@ expect_form(const Form *form, bool open)
     cr_expect_eq(session->program->specialisations->len == 0, open, "%s", form->text);
 }
 
+static uint64_t
+runs_of(KilnSession *session, const char *instruction)
+{
+    unsigned n;
+    uint64_t runs = 0;
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
+    for (unsigned i = 0; i < n; i++)
+        runs += strcmp(entries[i]->instruction, instruction) == 0 ? entries[i]->runs : 0;
+    return runs;
+}
+
+static KilnSession *
+profiled(const char *text, const KilnCompileOptions *compile, void *arena, size_t bytes)
+{
+    GError *error = NULL;
+    g_autoptr(KilnProgram) program = program_of(text, compile);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.profile = TRUE;
+    options.arena = arena;
+    options.arena_bytes = bytes;
+    KilnSession *session = kiln_session_new(program, &options, &error);
+    cr_assert(session, "%s", error ? error->message : "");
+    return session;
+}
+
 /* --- dims by way of floats --- */
 
 #define COUNTS .rank = 2, .dims = { { 7, 2 }, { 1, 2 }, { 12, 1 }, { 3, 5 }, { 7, 2 }, { 1000, 3 } }
@@ -225,6 +250,20 @@ Test(open_forms, windows_that_need_many_rows)
     bind_shaped(session, 0, numbers, DIMS(1, 1, 720));
     run(session);
     cr_expect(session->made->instance);
+    /* An upper bound leaves few numbers. */
+    const KilnDimRange range = { .name = "T", .most = 800 };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.ranges = &range;
+    options.n_ranges = 1;
+    g_autoptr(KilnSession) bounded = profiled(form.text, &options, NULL, 0);
+    for (int64_t rows = 720; rows <= 800; rows += 20) {
+        bind_shaped(session, 0, numbers, DIMS(1, 1, rows));
+        bind_shaped(bounded, 0, numbers, DIMS(1, 1, rows));
+        run(session);
+        run(bounded);
+        expect_same(bounded, session, form.text);
+        cr_expect(bounded->made->instance);
+    }
 }
 
 Test(open_forms, squeezes_of_dims_that_are_never_1)
@@ -262,31 +301,6 @@ Test(open_forms, tables_of_dims)
         .dims = { { 1, 5, 8 }, { 4, 5, 8 }, { 2, 9, 8 }, { 50, 9, 8 }, { 1, 1, 8 }, { 2, 400, 8 } }
     };
     expect_form(&form, true);
-}
-
-static uint64_t
-runs_of(KilnSession *session, const char *instruction)
-{
-    unsigned n;
-    uint64_t runs = 0;
-    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
-    for (unsigned i = 0; i < n; i++)
-        runs += strcmp(entries[i]->instruction, instruction) == 0 ? entries[i]->runs : 0;
-    return runs;
-}
-
-static KilnSession *
-profiled(const char *text, const KilnCompileOptions *compile, void *arena, size_t bytes)
-{
-    GError *error = NULL;
-    g_autoptr(KilnProgram) program = program_of(text, compile);
-    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
-    options.profile = TRUE;
-    options.arena = arena;
-    options.arena_bytes = bytes;
-    KilnSession *session = kiln_session_new(program, &options, &error);
-    cr_assert(session, "%s", error ? error->message : "");
-    return session;
 }
 
 /* The tables are made once for each number of rows, and stay for another batch. */
