@@ -148,13 +148,19 @@ room_of(const KilnIRFunction *function)
 }
 
 void
+kiln_open_unsettle(KilnIRFunction *function)
+{
+    g_ptr_array_set_size(function->open->settled, 0);
+    g_ptr_array_set_size(function->open->kept, 0);
+}
+
+void
 kiln_open_settle(KilnIRFunction *function)
 {
     KilnOpen *open = function->open;
     gsize n_buffers = (gsize)function->buffers->len + 1;
     g_autoptr(GPtrArray) instrs = g_ptr_array_new();
-    g_ptr_array_set_size(open->settled, 0);
-    g_ptr_array_set_size(open->kept, 0);
+    kiln_open_unsettle(function);
     kiln_foreach_instr (instr, function) {
         if (!kiln_instr_is_bookkeeping(instr))
             g_ptr_array_add(instrs, instr);

@@ -9,6 +9,8 @@
 /** Lists the settled instructions of @function, which is open, and the buffers that keep their
  * results from run to run. These live as long as the function runs. */
 void kiln_open_settle(KilnIRFunction *function);
+/** Lets all instructions run each time, so that no memory is kept. */
+void kiln_open_unsettle(KilnIRFunction *function);
 /** True if @buffer keeps its bytes from run to run. */
 bool kiln_open_keeps(const KilnIRFunction *function, const KilnBuffer *buffer);
 

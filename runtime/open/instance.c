@@ -185,6 +185,8 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
     out->free_instance = free_instance;
     instance->origin = kiln_template_ref(origin);
     instance->function = kiln_ir_function_copy(origin->function);
+    if (options->memory_limit)
+        kiln_open_unsettle(instance->function);
     instance->fields = kiln_open_fields_new(instance->function);
     instance->next.n = origin->binding->n;
     instance->next.names =

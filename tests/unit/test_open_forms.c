@@ -334,15 +334,21 @@ Test(open_forms, tables_are_made_in_each_run)
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     options.prefer_memory = TRUE;
     g_autoptr(KilnSession) frugal = profiled(tables, &options, NULL, 0);
+    options.prefer_memory = FALSE;
+    options.memory_limit = BYTES;
+    g_autoptr(KilnSession) limited = profiled(tables, &options, NULL, 0);
     for (int times = 0; times < 3; times++) {
         bind_shaped(session, 0, numbers, DIMS(2, 5, 8));
         bind_shaped(frugal, 0, numbers, DIMS(2, 5, 8));
         run(session);
+        bind_shaped(limited, 0, numbers, DIMS(2, 5, 8));
         run(frugal);
+        run(limited);
         memset(arena, 0xFF, BYTES);
     }
     cr_expect_eq(runs_of(session, "range"), 3);
     cr_expect_eq(runs_of(frugal, "range"), 3);
+    cr_expect_eq(runs_of(limited, "range"), 3);
     kiln_session_free(session);
     g_aligned_free(arena);
 }
