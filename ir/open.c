@@ -315,9 +315,8 @@ check_rules(const KilnIRFunction *function, const KilnDimBinding *binding, GErro
         g_autofree char *left = kiln_dim_to_string(rule->a);
         g_autofree char *right = kiln_dim_to_string(rule->b);
         return kiln_throw(error, KILN_ERROR_SHAPE,
-                          "%s: expected as many elements as before, found %s = %" G_GINT64_FORMAT
-                          " and %s = %" G_GINT64_FORMAT,
-                          rule->what, left, a, right, b);
+                          "%s: expected %s = %s, found %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
+                          rule->what, left, right, a, b);
     }
     return TRUE;
 }

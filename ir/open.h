@@ -6,8 +6,8 @@
 #include "graph/binding.h"
 #include "ir/ir.h"
 
-/** What must be equal for every run, because the model says so: the elements of both sides of a
- * reshape. Nothing else in the function would notice. */
+/** What must be equal for every run: the elements of both sides of a reshape, or a number and its
+ * bound. Nothing else in the function would notice. */
 typedef struct {
     const KilnDim *a, *b;
     const char *what; /* the name of the value, for messages */

@@ -2,6 +2,8 @@
 /* From a model to optimized IR: the steps that kiln_program_compile() walks and `kiln opt` can stop
  * on. */
 #include "graph/binding.h"
+#include "graph/dim/dim_small.h"
+#include "graph/size.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"
@@ -183,6 +185,25 @@ verify_open(const KilnIRModule *ir, int64_t scale, GError **error)
     return TRUE;
 }
 
+/* What was assumed of names without an upper bound is checked where a program moves to numbers. */
+static void
+require_small(KilnIRFunction *function)
+{
+    KilnDimTable *table = function->module->dims;
+    const KilnDimBinding *binding = kiln_open_binding(function);
+    const KilnSize most = kiln_size_make(KILN_DIM_SMALL);
+    for (uint32_t i = 0; kiln_dim_table_assumes_small(table) && i < binding->n; i++) {
+        const KilnBoundName *bound = &binding->names[i];
+        const KilnDim *name = kiln_dim_name(table, bound->name);
+        KilnDimFacts facts;
+        if (!kiln_dim_facts(name, &facts) || facts.hi != KILN_DIM_MOST)
+            continue;
+        const KilnDim *larger = kiln_dim_max(table, name, kiln_dim_number(table, KILN_DIM_SMALL));
+        kiln_open_require_equal(function, kiln_size_open(MAX(bound->number, most.n), larger), most,
+                                bound->name);
+    }
+}
+
 static gboolean
 lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPassOptions *options,
               KilnPassReport *report, GError **error)
@@ -199,8 +220,11 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
         !kiln_pipeline_run_ir(pipeline, ir, options, report, error) ||
         (open && !verify_open(ir, scale, error)))
         return FALSE;
+    KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    if (open)
+        require_small(entry);
     if (open && !options->prefer_memory)
-        kiln_open_settle(g_ptr_array_index(ir->functions, ir->functions->len - 1));
+        kiln_open_settle(entry);
     return TRUE;
 }
 

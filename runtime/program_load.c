@@ -18,6 +18,7 @@
 #include "ir/text/json.h"
 #include "passes/context/options.h"
 #include "runtime/fold_file.h"
+#include "ir/plan/settle.h"
 #include "runtime/open/template.h"
 #include "runtime/tensors/file.h"
 
@@ -274,6 +275,7 @@ make_open_program(const KilnProgramFile *file, KilnModel *model, const KilnLoadO
     kiln_info_list_copy(&program->outputs, &model->outputs);
     if (!name_outputs(file, &program->outputs, ir->module->arena, error))
         return NULL;
+    kiln_open_settle(entry);
     KilnTemplate *template = kiln_template_new_beside(entry, model->inputs.n);
     g_ptr_array_add(program->templates, template);
     add_weights(file, template);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/open/template.h"
 
-#include "graph/dim/dim_small.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
 
@@ -27,13 +26,9 @@ template_of(KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
     self->function = function;
     self->binding = function->open->binding;
     self->facts = g_new0(KilnDimFacts, self->binding->n + 1);
-    bool small = kiln_dim_table_assumes_small(function->module->dims);
-    for (uint32_t i = 0; i < self->binding->n; i++) {
-        KilnDimFacts *facts = &self->facts[i];
-        kiln_dim_facts(kiln_dim_name(function->module->dims, self->binding->names[i].name), facts);
-        if (small && facts->hi == KILN_DIM_MOST)
-            facts->hi = KILN_DIM_SMALL;
-    }
+    for (uint32_t i = 0; i < self->binding->n; i++)
+        kiln_dim_facts(kiln_dim_name(function->module->dims, self->binding->names[i].name),
+                       &self->facts[i]);
     self->n_inputs = n_inputs;
     self->values = g_new0(GBytes *, n_inputs + 1);
     for (unsigned i = 0; i < n_inputs; i++)
