@@ -14,11 +14,11 @@
 
 #include "ir/ir.h"
 #include "ir/kernel.h"
+#include "ir/plan/settle.h"
 #include "ir/target.h"
 #include "ir/text/json.h"
 #include "passes/context/options.h"
 #include "runtime/fold_file.h"
-#include "ir/plan/settle.h"
 #include "runtime/open/template.h"
 #include "runtime/tensors/file.h"
 

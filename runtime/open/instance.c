@@ -230,7 +230,8 @@ choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
             return FALSE;
         if (!kiln_bind_packed(call, error))
             return FALSE;
-        bool keeps = kernel == call->kernel && form == call->form && call->packed_bytes;
+        bool keeps = kernel == call->kernel && form == call->form && call->packed_bytes &&
+                     kiln_template_suits(call, call->fitted);
         if (!keeps) {
             g_clear_pointer(&call->packed, g_bytes_unref);
             call->fitted = false;

@@ -265,10 +265,18 @@ forms_of(KilnTemplate *self, uint32_t c)
                                   : &owner_of(self)->forms[(size_t)of_owner * KILN_MAX_FORMS];
 }
 
+bool
+kiln_template_suits(const KilnBoundCall *call, bool fitted)
+{
+    const KilnFitted *kind = call->kernel->fitted;
+    return !fitted || (kind && (!kind->suits || kind->suits(call->instr)));
+}
+
 static bool
 is_form(const KilnPackedForm *form, const KilnBoundCall *call)
 {
-    return form->packed && form->kernel == call->kernel && form->form == call->form;
+    return form->packed && form->kernel == call->kernel && form->form == call->form &&
+           kiln_template_suits(call, form->fitted);
 }
 
 /* Bytes of a file are looked at when a kernel wants them: it knows how many there must be. */

@@ -75,6 +75,9 @@ gboolean kiln_template_read(const KilnTemplate *self, const KilnBinding *binding
 
 /** Adds packed weights of call @c, which stand before those that are there. */
 void kiln_template_add_form(KilnTemplate *self, uint32_t c, const KilnPackedForm *form);
+/** True if @call may have weights that were @fitted: with more rows than suit, such weights give
+ * other bits. */
+bool kiln_template_suits(const KilnBoundCall *call, bool fitted);
 /** Gives @out, an instance whose kernels are chosen, the weights that it wants: those that others
  * packed before it, and what @binder packs now. */
 gboolean kiln_template_weights(KilnTemplate *self, KilnBinder *binder, GError **error);

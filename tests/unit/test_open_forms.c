@@ -8,6 +8,7 @@
 
 #include "kiln.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 static float numbers[1 << 16];
@@ -351,6 +352,56 @@ Test(open_forms, tables_are_made_in_each_run)
     cr_expect_eq(runs_of(limited, "range"), 3);
     kiln_session_free(session);
     g_aligned_free(arena);
+}
+
+/* The session profiles a program that was saved and loaded. */
+static KilnSession *
+loaded(const char *text)
+{
+    GError *error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("kiln-open-forms-XXXXXX", &error);
+    cr_assert(folder, "%s", error ? error->message : "");
+    g_autofree char *path = g_build_filename(folder, "p", NULL);
+    g_autoptr(KilnProgram) program = program_of(text, NULL);
+    must(kiln_program_save(program, path, &error), error);
+    g_autoptr(KilnProgram) file = kiln_program_load(path, NULL, &error);
+    cr_assert(file, "%s", error ? error->message : "");
+    g_unlink(path);
+    g_rmdir(folder);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.profile = TRUE;
+    KilnSession *session = kiln_session_new(file, &options, &error);
+    cr_assert(session, "%s", error ? error->message : "");
+    return session;
+}
+
+Test(open_forms, tables_of_a_program_that_was_loaded)
+{
+    g_autoptr(KilnSession) session = loaded(tables);
+    g_autoptr(KilnSession) other = session_of(tables);
+    for (int64_t t = 3; t < 30; t += 13) {
+        bind_shaped(session, 0, numbers, DIMS(2, t, 8));
+        bind_shaped(other, 0, numbers, DIMS(2, t, 8));
+        run(other);
+        for (int times = 0; times < 3; times++) {
+            run(session);
+            expect_same(session, other, tables);
+        }
+        cr_expect_eq(runs_of(session, "range"), 1);
+    }
+}
+
+/* It has no graph that could be compiled for big numbers. */
+Test(open_forms, big_numbers_of_a_program_that_was_loaded)
+{
+    static float many[(1 << 20) + 1];
+    g_autoptr(KilnSession) session = loaded(RANGE("  %l = add(%n, %one) : f32[]\n", "l"));
+    bind_shaped(session, 0, many, DIMS(1 << 20, 1));
+    run(session);
+    bind_shaped(session, 0, many, DIMS((1 << 20) + 1, 1));
+    run_fails(session, KILN_ERROR_SHAPE, "N");
+    bind_shaped(session, 0, many, DIMS(5, 1));
+    run(session);
 }
 
 /* --- constants --- */
