@@ -442,3 +442,27 @@ Test(open_forms, constants_of_the_compiler)
     }
     cr_expect_eq(known->program->specialisations->len, 0);
 }
+
+/* Weights in fewer bits suit few rows. With many rows they would give other bits than those that a
+ * session packs that never had few. */
+Test(open_forms, weights_of_few_rows_with_little_memory)
+{
+    static const char text[] =
+        "graph @f(%x: f32[N,3584]) {\n  %w = const @w : f32[3584,32]\n"
+        "  %y = gemm(%x, %w, _) : f32[N,32]\n  return %y\n}\n"
+        "constants { @w = random_uniform(seed=706, low=-0.03, high=0.03) : f32[3584,32] }\n";
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.prefer_memory = TRUE;
+    options.no_offload = TRUE;
+    g_autoptr(KilnSession) moved = profiled(text, &options, NULL, 0);
+    g_autoptr(KilnSession) fresh = profiled(text, &options, NULL, 0);
+    bind_shaped(moved, 0, numbers, DIMS(1, 3584));
+    run(moved);
+    for (int64_t rows = 7; rows > 1; rows -= 5) {
+        bind_shaped(moved, 0, numbers, DIMS(rows, 3584));
+        bind_shaped(fresh, 0, numbers, DIMS(rows, 3584));
+        run(moved);
+        run(fresh);
+        expect_same(moved, fresh, text);
+    }
+}
