@@ -21,7 +21,8 @@ bind_inputs(BenchSide *side, KilnModel *model, GError **error)
     side->inputs = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
     for (unsigned i = 0; i < kiln_program_n_inputs(side->program); i++) {
         const KilnType *type = &side->program->inputs.types[i];
-        g_autoptr(KilnTensor) tensor = kiln_model_random_input(model, i, type, 1, error);
+        g_autoptr(KilnTensor) tensor =
+            kiln_model_random_input(model, i, type, side->program->inputs.types, 1, error);
         GBytes *bytes = tensor ? kiln_tensor_view(tensor, error) : NULL;
         if (!bytes)
             return FALSE;

@@ -97,7 +97,7 @@ type_at(const BenchSweep *sweep, int64_t extent, const KilnTensorInfo *info, Kil
 static GBytes *
 make_input(KilnModel *model, unsigned i, const KilnType *type, GError **error)
 {
-    g_autoptr(KilnTensor) tensor = kiln_model_random_input(model, i, type, 1, error);
+    g_autoptr(KilnTensor) tensor = kiln_model_random_input(model, i, type, NULL, 1, error);
     return tensor ? kiln_tensor_view(tensor, error) : NULL;
 }
 

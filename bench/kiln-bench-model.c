@@ -70,7 +70,8 @@ make_input(const Options *options, KilnModel *model, KilnProgram *program, unsig
     if (info->bytes < 0)
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "input %s: its shape is open: give --shape or --sweep", info->name);
-    return kiln_model_random_input(model, i, &program->inputs.types[i], 1, error);
+    return kiln_model_random_input(model, i, &program->inputs.types[i], program->inputs.types, 1,
+                                   error);
 }
 
 static gboolean

@@ -6,6 +6,7 @@
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "graph/binding.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
 #include "graph/op/cast.h"
@@ -24,38 +25,69 @@ enum {
 
 /* --- the graph level --- */
 
+/* The number of @dim at @binding; -1 where nobody knows it. */
 static int64_t
-extent(const KilnValue *value, int64_t axis)
+number_at(const KilnDim *dim, const KilnDimBinding *binding)
+{
+    int64_t number;
+    return dim && binding &&
+                   kiln_dim_evaluate(dim, kiln_dim_binding_lookup, (void *)binding, &number, NULL)
+               ? number
+               : -1;
+}
+
+static int64_t
+dim_at(const KilnType *type, int d, const KilnDimBinding *binding)
+{
+    return type->dims[d] >= 0 ? type->dims[d] : number_at(type->open[d], binding);
+}
+
+static int64_t
+extent(const KilnValue *value, int64_t axis, const KilnDimBinding *binding)
 {
     int at = value ? kiln_type_axis(&value->type, axis) : -1;
-    return at >= 0 ? value->type.dims[at] : -1;
+    return at >= 0 ? dim_at(&value->type, at, binding) : -1;
+}
+
+static int64_t
+least_extent(const KilnValue *data, const KilnDimBinding *binding)
+{
+    int64_t least = -1;
+    for (int d = 0; data && d < data->type.rank; d++) {
+        int64_t number = dim_at(&data->type, d, binding);
+        if (number >= 0)
+            least = least < 0 ? number : MIN(least, number);
+    }
+    return least;
+}
+
+/* The only element of @value. */
+static int64_t
+element(const KilnValue *value, const KilnDimBinding *binding)
+{
+    if (value && value->known && value->known->n == 1)
+        return value->known->v[0];
+    bool open = value && value->extents && value->extents->n == 1;
+    return open ? number_at(value->extents->v[0], binding) : -1;
 }
 
 /* How many indices operand @i of @node may take; -1 where it is no index or the number is open. */
 static int64_t
-index_extent(const KilnNode *node, uint32_t i)
+index_extent(const KilnNode *node, uint32_t i, const KilnDimBinding *binding)
 {
     const KilnValue *data = kiln_node_operand(node, 0);
     switch (node->op) {
     case KILN_OP_gather:
-        return i == 1 ? extent(data, kiln_attrs(node, gather)->axis) : -1;
+        return i == 1 ? extent(data, kiln_attrs(node, gather)->axis, binding) : -1;
     case KILN_OP_gather_elements:
-        return i == 1 ? extent(data, kiln_attrs(node, gather_elements)->axis) : -1;
+        return i == 1 ? extent(data, kiln_attrs(node, gather_elements)->axis, binding) : -1;
     case KILN_OP_scatter_elements:
-        return i == 1 ? extent(data, kiln_attrs(node, scatter_elements)->axis) : -1;
+        return i == 1 ? extent(data, kiln_attrs(node, scatter_elements)->axis, binding) : -1;
     case KILN_OP_gather_nd:
-    case KILN_OP_scatter_nd: {
-        int64_t least = -1;
-        for (int d = 0; i == 1 && data && d < data->type.rank; d++) {
-            if (data->type.dims[d] >= 0)
-                least = least < 0 ? data->type.dims[d] : MIN(least, data->type.dims[d]);
-        }
-        return least;
-    }
-    case KILN_OP_one_hot: {
-        const KilnValue *depth = kiln_node_operand(node, 1);
-        return i == 0 && depth && depth->known && depth->known->n == 1 ? depth->known->v[0] : -1;
-    }
+    case KILN_OP_scatter_nd:
+        return i == 1 ? least_extent(data, binding) : -1;
+    case KILN_OP_one_hot:
+        return i == 0 ? element(kiln_node_operand(node, 1), binding) : -1;
     default:
         return -1;
     }
@@ -71,7 +103,7 @@ passes_integers_on(const KilnNode *node)
 
 /* The least number of indices that anything reached from @value allows; -1: nothing says. */
 static int64_t
-reached_extent(const KilnValue *value)
+reached_extent(const KilnValue *value, const KilnDimBinding *binding)
 {
     const KilnValue *work[MAX_VISITS];
     uint32_t n = 0;
@@ -79,7 +111,7 @@ reached_extent(const KilnValue *value)
     work[n++] = value;
     for (uint32_t i = 0; i < n; i++) {
         kiln_foreach_use (use, work[i]) {
-            int64_t bound = index_extent(use->user, use->index);
+            int64_t bound = index_extent(use->user, use->index, binding);
             if (bound >= 0)
                 least = least < 0 ? bound : MIN(least, bound);
             for (uint32_t r = 0; passes_integers_on(use->user) && r < use->user->n_results; r++) {
@@ -135,25 +167,25 @@ default_domain(const KilnType *type, int64_t bound)
 }
 
 KilnDomain
-kiln_argument_domain(const KilnArgument *argument)
+kiln_argument_domain(const KilnArgument *argument, const KilnDimBinding *binding)
 {
     KilnDomain domain;
     KilnDType dtype = argument->value.type.dtype;
     if (parse_range(argument->range, !kiln_dtype_is_float(dtype), &domain))
         return domain;
-    return default_domain(&argument->value.type,
-                          kiln_dtype_is_integer(dtype) ? reached_extent(&argument->value) : -1);
+    int64_t bound = kiln_dtype_is_integer(dtype) ? reached_extent(&argument->value, binding) : -1;
+    return default_domain(&argument->value.type, bound);
 }
 
 /* What arguments of @function that take value @number allow, too. */
 static void
 narrow_domain(KilnDomain *domain, const KilnFunction *function, const uint32_t *takes,
-              uint32_t number)
+              uint32_t number, const KilnDimBinding *binding)
 {
     for (guint k = 0; k < function->arguments->len; k++) {
         if (takes[k] != number)
             continue;
-        KilnDomain also = kiln_argument_domain(kiln_function_argument(function, k));
+        KilnDomain also = kiln_argument_domain(kiln_function_argument(function, k), binding);
         if (!also.normal) {
             domain->low = MAX(domain->low, also.low);
             domain->high = MIN(domain->high, also.high);
@@ -162,21 +194,22 @@ narrow_domain(KilnDomain *domain, const KilnFunction *function, const uint32_t *
 }
 
 KilnDomain
-kiln_module_input_domain(const KilnModule *module, guint i)
+kiln_module_input_domain(const KilnModule *module, guint i, const KilnDimBinding *binding)
 {
     const KilnFolding *folding = module->folding;
-    KilnDomain domain = kiln_argument_domain(g_ptr_array_index(kiln_module_inputs(module), i));
+    KilnDomain domain =
+        kiln_argument_domain(g_ptr_array_index(kiln_module_inputs(module), i), binding);
     if (!folding || domain.normal)
         return domain;
     const KilnArgument *argument = g_ptr_array_index(folding->signature, i);
     if (argument->range)
         return domain;
     domain = (KilnDomain){ false, -HUGE_VAL, HUGE_VAL };
-    narrow_domain(&domain, kiln_module_entry(module), (uint32_t *)folding->entry->data, i);
+    narrow_domain(&domain, kiln_module_entry(module), (uint32_t *)folding->entry->data, i, binding);
     for (guint f = 0; f < folding->folds->len; f++) {
         const KilnFold *fold = g_ptr_array_index(folding->folds, f);
-        narrow_domain(&domain, kiln_module_find_function(module, fold->function), fold->operands,
-                      i);
+        narrow_domain(&domain, kiln_module_find_function(module, fold->function), fold->operands, i,
+                      binding);
     }
     return domain;
 }
@@ -282,21 +315,29 @@ kiln_random_dim(const KilnDim *name)
     return multiple * MIN(MAX(2, least) + draw, most);
 }
 
+typedef struct {
+    const KilnDimBinding *binding;
+    KilnDimTable *table;
+} Numbers;
+
 static bool
-random_lookup(void *table, const char *name, int64_t *out)
+random_lookup(void *data, const char *name, int64_t *out)
 {
-    *out = kiln_random_dim(kiln_dim_name(table, name));
+    const Numbers *numbers = data;
+    if (!numbers->binding || !kiln_dim_binding_lookup((void *)numbers->binding, name, out))
+        *out = kiln_random_dim(kiln_dim_name(numbers->table, name));
     return true;
 }
 
 KilnType
-kiln_random_type(const KilnType *type)
+kiln_random_type(const KilnType *type, const KilnDimBinding *binding)
 {
     KilnType bound = *type;
     for (int i = 0; i < type->rank; i++) {
         int64_t extent = 2; /* of dims of which nothing is known */
-        if (type->open[i] && !kiln_dim_evaluate(type->open[i], random_lookup,
-                                                kiln_dim_table_of(type->open[i]), &extent, NULL))
+        Numbers numbers = { binding, type->open[i] ? kiln_dim_table_of(type->open[i]) : NULL };
+        if (type->open[i] &&
+            !kiln_dim_evaluate(type->open[i], random_lookup, &numbers, &extent, NULL))
             extent = 2;
         if (type->dims[i] < 0)
             bound.dims[i] = MAX(extent, 0);

@@ -4,6 +4,7 @@
 #ifndef KILN_EXEC_RANDOM_INPUT_H
 #define KILN_EXEC_RANDOM_INPUT_H
 
+#include "graph/binding.h"
 #include "ir/ir.h"
 
 /** The distribution of random elements. */
@@ -14,11 +15,12 @@ typedef struct {
 } KilnDomain;
 
 /** The argument's own domain, if it states one. Otherwise floats are normal. Integers that reach a
- * gather, scatter or one-hot are indices that all of these allow. Other integers are a few small
- * numbers. */
-KilnDomain kiln_argument_domain(const KilnArgument *argument);
+ * gather, scatter or one-hot are indices that all of these allow at @binding. Other integers are a
+ * few small numbers. @binding may be NULL, here and below: then names have no numbers. */
+KilnDomain kiln_argument_domain(const KilnArgument *argument, const KilnDimBinding *binding);
 /** The domain of input @i of a module (kiln_module_inputs()), also where parts of it are folded. */
-KilnDomain kiln_module_input_domain(const KilnModule *module, guint i);
+KilnDomain kiln_module_input_domain(const KilnModule *module, guint i,
+                                    const KilnDimBinding *binding);
 /** The domain of an input of an IR function. */
 KilnDomain kiln_ir_input_domain(const KilnBuffer *input);
 
@@ -27,8 +29,9 @@ KilnDomain kiln_ir_input_domain(const KilnBuffer *input);
 KilnTensor *kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name,
                                uint64_t seed, GError **error);
 
-/** @type with every open dim set: a named dim by kiln_random_dim(), an unnamed one to 2. */
-KilnType kiln_random_type(const KilnType *type);
+/** @type with every open dim set: names as @binding says, others by kiln_random_dim(), and a dim
+ * without an expression to 2. */
+KilnType kiln_random_type(const KilnType *type, const KilnDimBinding *binding);
 /** The default extent of a dim that is a name. It depends on the name and on its facts only. */
 int64_t kiln_random_dim(const KilnDim *name);
 

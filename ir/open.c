@@ -467,13 +467,20 @@ kiln_open_strip(KilnOpenFields *fields)
         visit_lists(instr, strip_list, NULL);
 }
 
-gboolean
-kiln_open_verify_at(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
+KilnIRFunction *
+kiln_open_copy_at(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
 {
     g_autoptr(KilnIRFunction) copy = kiln_ir_function_copy(function);
     g_autoptr(KilnOpenFields) fields = kiln_open_fields_new(copy);
     uint64_t changed;
     kiln_memory_plan_forget(copy);
     kiln_open_strip(fields);
-    return kiln_open_move(fields, binding, &changed, error) && kiln_ir_verify(copy, error);
+    return kiln_open_move(fields, binding, &changed, error) ? g_steal_pointer(&copy) : NULL;
+}
+
+gboolean
+kiln_open_verify_at(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
+{
+    g_autoptr(KilnIRFunction) copy = kiln_open_copy_at(function, binding, error);
+    return copy && kiln_ir_verify(copy, error);
 }

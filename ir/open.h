@@ -65,7 +65,11 @@ uint64_t kiln_open_mask(const KilnOpenFields *fields, const KilnInstr *instr);
  * be the same as in @other. KILN_ERROR_UNSUPPORTED names what is not. */
 gboolean kiln_open_compare(const KilnIRFunction *function, const KilnIRFunction *other,
                            GError **error);
-/** Verifies a copy of @function at @binding. */
+/** A copy of @function that stands at @binding, without expressions and places. KILN_ERROR_SHAPE as
+ * kiln_open_move(). */
+KilnIRFunction *kiln_open_copy_at(const KilnIRFunction *function, const KilnDimBinding *binding,
+                                  GError **error);
+/** Verifies such a copy. */
 gboolean kiln_open_verify_at(const KilnIRFunction *function, const KilnDimBinding *binding,
                              GError **error);
 

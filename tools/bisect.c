@@ -5,8 +5,13 @@
 
 #include "passes/context/options.h"
 #include "passes/context/report.h"
+#include "graph/arena.h"
+#include "graph/binding.h"
+#include "ir/open.h"
 #include "passes/manager/cut_points.h"
+#include "passes/manager/draws.h"
 #include "passes/manager/manager.h"
+#include "passes/manager/results.h"
 #include "passes/pass.h"
 #include "runtime/compile.h"
 
@@ -40,7 +45,7 @@ static void
 note_rewrite(const char *line, void *data)
 {
     KilnTry *note = ((const Watch *)data)->note;
-    if (note->n_rewrites >= KILN_BISECT_REWRITES)
+    if (note->n_rewrites >= KILN_BISECT_REWRITES || g_str_has_prefix(line, "check: "))
         return;
     char *to = note->rewrites[note->n_rewrites++];
     g_strlcpy(to, line, KILN_BISECT_LINE);
@@ -88,24 +93,44 @@ run(const KilnBisect *bisect, KilnCut cut, KilnTry *note, State *state, GError *
     return state->module || state->ir;
 }
 
+static const KilnIRFunction *
+ir_entry(const State *state, GError **error)
+{
+    const GPtrArray *functions = state->ir->functions;
+    return functions->len
+               ? g_ptr_array_index(functions, functions->len - 1)
+               : kiln_throw_null(error, KILN_ERROR_INVALID, "there is no function to run");
+}
+
+/* The entry as it is with the numbers of a run; *@out_copy owns what was made for them. */
+static const KilnIRFunction *
+ir_entry_at(const State *state, const KilnDimBinding *binding, KilnIRFunction **out_copy,
+            GError **error)
+{
+    const KilnIRFunction *entry = ir_entry(state, error);
+    *out_copy = NULL;
+    if (!entry || !entry->open)
+        return entry;
+    *out_copy = kiln_open_copy_at(entry, binding, error);
+    return *out_copy && kiln_ir_verify(*out_copy, error) ? *out_copy : NULL;
+}
+
 static KilnResults *
-results_of(const KilnBisect *bisect, const State *state, GError **error)
+results_of(const KilnBisect *bisect, const State *state, const KilnBisectRun *run, GError **error)
 {
     if (!state->ir)
-        return kiln_results_on(kiln_module_entry(state->module), bisect->reference, bisect->inputs,
+        return kiln_results_on(kiln_module_entry(state->module), bisect->reference, run->inputs,
                                error);
-    const GPtrArray *functions = state->ir->functions;
-    if (functions->len == 0)
-        return kiln_throw_null(error, KILN_ERROR_INVALID, "there is no function to run");
-    return kiln_ir_results_on(g_ptr_array_index(functions, functions->len - 1), bisect->reference,
-                              bisect->inputs, false, error);
+    g_autoptr(KilnIRFunction) copy = NULL;
+    const KilnIRFunction *entry = ir_entry_at(state, run->binding, &copy, error);
+    return entry ? kiln_ir_results_on(entry, bisect->reference, run->inputs, false, error) : NULL;
 }
 
 /* Steps that grow on their way to the results: the graph is compared value by value, and what was
  * lowered of it with what it computes. */
 static gboolean
-compare_values(const KilnBisect *bisect, const State *state, KilnCut cut, const KilnResults *found,
-               KilnNumerics numerics, uint32_t n_rounding)
+compare_values(const KilnBisect *bisect, const State *state, KilnCut cut, const KilnBisectRun *at,
+               const KilnResults *found, KilnNumerics numerics, uint32_t n_rounding)
 {
     g_auto(State) model = { NULL, NULL, NULL }, graph = { NULL, NULL, NULL };
     if (bisect->model->ir_text || !run(bisect, (KilnCut){ false, 0 }, NULL, &model, NULL) ||
@@ -113,7 +138,7 @@ compare_values(const KilnBisect *bisect, const State *state, KilnCut cut, const 
         return FALSE;
     const KilnFunction *optimized = kiln_module_entry(state->ir ? graph.module : state->module);
     KilnRecord *record =
-        kiln_record_graph(kiln_module_entry(model.module), bisect->reference, bisect->inputs, NULL);
+        kiln_record_graph(kiln_module_entry(model.module), bisect->reference, at->inputs, NULL);
     if (!record)
         return FALSE;
     record->roundings = MAX(n_rounding, 1);
@@ -122,28 +147,43 @@ compare_values(const KilnBisect *bisect, const State *state, KilnCut cut, const 
     if (!good || !state->ir)
         return good;
     g_autoptr(KilnResults) computed =
-        kiln_results_on(optimized, bisect->reference, bisect->inputs, NULL);
+        kiln_results_on(optimized, bisect->reference, at->inputs, NULL);
     return computed && kiln_results_compare(computed, found, numerics, NULL);
 }
 
 /* Bounds are those of one pass: roundings of several add up. */
 static gboolean
-compare(const KilnBisect *bisect, const State *state, KilnCut cut, GError **error)
+compare_run(const KilnBisect *bisect, const State *state, KilnCut cut, const KilnBisectRun *run,
+            GError **error)
 {
-    g_autoptr(KilnResults) found = results_of(bisect, state, error);
+    g_autoptr(KilnResults) found = results_of(bisect, state, run, error);
     if (!found)
         return FALSE;
     uint32_t n_rounding;
     KilnNumerics numerics = kiln_pass_report_numerics(state->report, bisect->passes, &n_rounding);
-    found->terms.terms =
-        MAX(found->terms.terms, bisect->expected->terms.terms) * MAX(n_rounding, 1);
+    found->terms.terms = MAX(found->terms.terms, run->expected->terms.terms) * MAX(n_rounding, 1);
     g_autoptr(GError) why = NULL;
-    if (kiln_results_compare(bisect->expected, found, numerics, &why) ||
+    if (kiln_results_compare(run->expected, found, numerics, &why) ||
         (numerics > KILN_NUMERICS_Z &&
-         compare_values(bisect, state, cut, found, numerics, n_rounding)))
+         compare_values(bisect, state, cut, run, found, numerics, n_rounding)))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&why));
     return FALSE;
+}
+
+static gboolean
+compare(const KilnBisect *bisect, const State *state, KilnCut cut, GError **error)
+{
+    for (guint i = 0; i < bisect->runs->len; i++) {
+        const KilnBisectRun *run = g_ptr_array_index(bisect->runs, i);
+        if (compare_run(bisect, state, cut, run, error))
+            continue;
+        g_autofree char *with = kiln_binding_to_string(run->binding);
+        if (*with)
+            kiln_prefix_error(error, "with %s: ", with);
+        return FALSE;
+    }
+    return TRUE;
 }
 
 static void
@@ -151,7 +191,8 @@ try_here(const KilnBisect *bisect, KilnCut cut, KilnTry *note)
 {
     g_autoptr(GError) why = NULL;
     g_auto(State) state = { NULL, NULL, NULL };
-    note->good = run(bisect, cut, note, &state, &why) && compare(bisect, &state, cut, &why);
+    note->made = run(bisect, cut, note, &state, &why);
+    note->good = note->made && compare(bisect, &state, cut, &why);
     if (why)
         g_strlcpy(note->why, why->message, sizeof note->why);
     note->finished = true;
@@ -202,24 +243,76 @@ kiln_bisect_run(const KilnBisect *bisect, KilnCut cut, KilnModule **module, Kiln
     return TRUE;
 }
 
+static void
+free_run(gpointer data)
+{
+    KilnBisectRun *run = data;
+    if (run->inputs)
+        g_ptr_array_unref(run->inputs);
+    kiln_results_free(run->expected);
+    g_free(run);
+}
+
+typedef struct {
+    KilnBisect *bisect;
+    const State *state; /* before any pass */
+    uint64_t seed;
+} Expectation;
+
+static GPtrArray *
+random_inputs(const Expectation *self, const KilnDimBinding *binding, GError **error)
+{
+    if (!self->state->ir)
+        return kiln_random_inputs(kiln_module_entry(self->state->module), binding, self->seed,
+                                  error);
+    g_autoptr(KilnIRFunction) copy = NULL;
+    const KilnIRFunction *entry = ir_entry_at(self->state, binding, &copy, error);
+    return entry ? kiln_ir_random_inputs(entry, self->seed, error) : NULL;
+}
+
+/* A KilnRunAtFn. */
+static gboolean
+expect_at(const KilnDimBinding *binding, void *data, GError **error)
+{
+    const Expectation *self = data;
+    KilnBisect *bisect = self->bisect;
+    KilnBisectRun *run = g_new0(KilnBisectRun, 1);
+    run->binding = kiln_dim_binding_copy(bisect->arena, binding);
+    run->inputs = random_inputs(self, run->binding, error);
+    run->expected = run->inputs ? results_of(bisect, self->state, run, error) : NULL;
+    gboolean good = run->expected != NULL;
+    if (good)
+        g_ptr_array_add(bisect->runs, run);
+    else
+        free_run(run);
+    return good;
+}
+
 gboolean
 kiln_bisect_expect(KilnBisect *bisect, uint64_t seed, GError **error)
 {
     g_auto(State) state = { NULL, NULL, NULL };
     if (!run(bisect, (KilnCut){ false, 0 }, NULL, &state, error))
         return FALSE;
-    bisect->inputs =
-        state.ir ? kiln_ir_random_inputs(g_ptr_array_index(state.ir->functions, 0), seed, error)
-                 : kiln_random_inputs(kiln_module_entry(state.module), NULL, seed, error);
-    bisect->expected = bisect->inputs ? results_of(bisect, &state, error) : NULL;
-    if (!bisect->expected)
+    const KilnIRFunction *entry = state.ir ? ir_entry(&state, error) : NULL;
+    if (state.ir && !entry)
+        return FALSE;
+    g_autoptr(KilnOpenNames) names =
+        entry ? kiln_open_names_of_ir(entry)
+              : kiln_open_names_of_graph(kiln_module_entry(state.module));
+    bisect->arena = kiln_arena_new();
+    bisect->runs = g_ptr_array_new_with_free_func(free_run);
+    Expectation expectation = { bisect, &state, seed };
+    gboolean good = kiln_run_at_draws(names, expect_at, &expectation, &bisect->draws, error);
+    if (!good)
         kiln_prefix_error(error, "%s cannot be run before any pass: ", bisect->model->name);
-    return bisect->expected != NULL;
+    return good;
 }
 
 void
 kiln_bisect_clear(KilnBisect *bisect)
 {
-    g_clear_pointer(&bisect->inputs, g_ptr_array_unref);
-    g_clear_pointer(&bisect->expected, kiln_results_free);
+    g_clear_pointer(&bisect->runs, g_ptr_array_unref);
+    g_clear_pointer(&bisect->arena, kiln_arena_free);
+    kiln_draw_count_clear(&bisect->draws);
 }

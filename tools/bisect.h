@@ -9,6 +9,9 @@
 #include "runtime/model.h"
 #include "runtime/specialise.h"
 
+#include "graph/arena.h"
+#include "graph/binding.h"
+#include "passes/manager/draws.h"
 #include "passes/manager/results.h"
 
 /** The parts that all tries share. */
@@ -18,9 +21,17 @@ typedef struct {
     const KilnPassPipeline *passes;
     KilnPassOptions options;
     const KilnTarget *reference; /* results are computed on it */
-    GPtrArray *inputs;           /* KilnTensor*, per input of the model */
-    KilnResults *expected;       /* of the model before any pass */
+    GPtrArray *runs;             /* KilnBisectRun* */
+    KilnDrawCount draws;         /* of numbers for open dims */
+    KilnArena *arena;            /* of bindings */
 } KilnBisect;
+
+/** What a try is compared with. */
+typedef struct {
+    const KilnDimBinding *binding; /* numbers of open dims; none where shapes are fixed */
+    GPtrArray *inputs;             /* KilnTensor*, per input of the model */
+    KilnResults *expected;         /* of the model before any pass */
+} KilnBisectRun;
 
 /** The end of a try: whether it lowers the function, and how many applications run. */
 typedef struct {
@@ -36,6 +47,7 @@ enum {
 /** The result of a try. It ran in a process of its own, so that a crash is a result too. */
 typedef struct {
     bool good;
+    bool made;                /* the code at the cut was made, whatever it computes */
     bool finished;            /* the process did not crash or exit early */
     uint32_t applications;    /* of passes, the one that failed or crashed included */
     char why[1024];           /* if it is not good */
@@ -46,7 +58,7 @@ typedef struct {
     char rewrites[KILN_BISECT_REWRITES][KILN_BISECT_LINE];
 } KilnTry;
 
-/** Fills in inputs and expected results. */
+/** Fills in inputs and expected results: of several runs if the model has open dims. */
 gboolean kiln_bisect_expect(KilnBisect *bisect, uint64_t seed, GError **error);
 void kiln_bisect_clear(KilnBisect *bisect);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnBisect, kiln_bisect_clear)

@@ -2,7 +2,9 @@
 /* kiln bisect: the first pass application after which a model computes something else, found by
  * halving, and a folder that shows it with that one pass. */
 #include "graph/base/write_file.h"
+#include "graph/binding.h"
 #include "kiln.h"
+#include "passes/manager/draws.h"
 #include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/model.h"
@@ -29,7 +31,10 @@ typedef struct {
     KilnCut before; /* the last cut that is good */
     KilnTry bad;    /* the first that is not */
     uint32_t tries, applications;
-    bool reproduced; /* by the folder alone */
+    bool reproduced;   /* by the folder alone */
+    unsigned left_out; /* numbers of open dims */
+    bool refused;      /* there is no code for open dims: it is made for each shape */
+    char why_refused[sizeof((KilnTry *)NULL)->why];
 } Finding;
 
 /* --- searching --- */
@@ -88,6 +93,13 @@ search_level(KilnOptions *options, const KilnBisect *bisect, KilnCut from, Findi
     return halve(options, bisect, from, MAX(whole.applications, from.limit + 1), finding, error);
 }
 
+static bool
+is_open(const KilnBisect *bisect)
+{
+    return ((const KilnBisectRun *)g_ptr_array_index(bisect->runs, 0))->binding->n > 0;
+}
+
+/* A model that cannot be lowered with open dims is compiled for each shape, which is no fault. */
 static gboolean
 search(KilnOptions *options, const KilnBisect *bisect, bool ir, Finding *finding, GError **error)
 {
@@ -101,6 +113,11 @@ search(KilnOptions *options, const KilnBisect *bisect, bool ir, Finding *finding
         return FALSE;
     if (told.good)
         return search_level(options, bisect, lowered, finding, error);
+    if (!told.made && is_open(bisect)) {
+        finding->refused = true;
+        g_strlcpy(finding->why_refused, told.why, sizeof finding->why_refused);
+        return TRUE;
+    }
     finding->guilty = finding->lowering = true;
     finding->before = (KilnCut){ false, lowered.limit };
     finding->bad = told;
@@ -206,9 +223,38 @@ reproduces(const BisectOptions *own, const KilnBisect *bisect)
 
 /* --- telling --- */
 
-static void
-print_finding(const BisectOptions *own, const Finding *finding)
+/* The numbers of open dims that results were compared with: char*. */
+static GPtrArray *
+list_numbers(const KilnBisect *bisect)
 {
+    GPtrArray *numbers = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; is_open(bisect) && i < bisect->runs->len; i++)
+        g_ptr_array_add(
+            numbers,
+            kiln_binding_to_string(((KilnBisectRun *)g_ptr_array_index(bisect->runs, i))->binding));
+    return numbers;
+}
+
+static void
+print_numbers(const GPtrArray *numbers, const Finding *finding)
+{
+    if (numbers->len) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        for (guint i = 0; i < numbers->len; i++)
+            g_string_append_printf(text, "%s%s", i ? "; " : "",
+                                   (const char *)g_ptr_array_index(numbers, i));
+        printf("compared with %s; %u left out\n", text->str, finding->left_out);
+    }
+    if (finding->refused) {
+        g_autofree char *why = kiln_one_line(finding->why_refused);
+        printf("compiled for each of these numbers: open dims cannot be compiled: %s\n", why);
+    }
+}
+
+static void
+print_finding(const BisectOptions *own, const GPtrArray *numbers, const Finding *finding)
+{
+    print_numbers(numbers, finding);
     if (!finding->guilty) {
         printf("%u applications, all of them good (%u tries)\n", finding->applications,
                finding->tries);
@@ -230,9 +276,15 @@ print_finding(const BisectOptions *own, const Finding *finding)
 }
 
 static void
-print_finding_json(const BisectOptions *own, const Finding *finding)
+print_finding_json(const BisectOptions *own, const GPtrArray *numbers, const Finding *finding)
 {
     JsonObject *root = json_object_new();
+    JsonArray *compared = json_array_new();
+    for (guint i = 0; i < numbers->len; i++)
+        json_array_add_string_element(compared, g_ptr_array_index(numbers, i));
+    json_object_set_array_member(root, "numbers", compared);
+    json_object_set_int_member(root, "left_out", finding->left_out);
+    json_object_set_boolean_member(root, "per_shape", finding->refused);
     json_object_set_int_member(root, "applications", finding->applications);
     json_object_set_int_member(root, "tries", finding->tries);
     if (!finding->guilty) {
@@ -259,24 +311,69 @@ print_finding_json(const BisectOptions *own, const Finding *finding)
 /* --- the command --- */
 
 static gboolean
-bisect_model(KilnOptions *options, const BisectOptions *own, const KilnModel *model,
-             const KilnPipeline *pipeline, Finding *finding, GError **error)
+search_and_write(KilnOptions *options, const BisectOptions *own, const KilnBisect *bisect,
+                 Finding *finding, GError **error)
 {
-    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, true, error);
+    bool ir = bisect->model->ir_text || g_strcmp0(own->stage, "graph") != 0;
+    if (!search(options, bisect, ir, finding, error))
+        return FALSE;
+    if (!finding->guilty)
+        return TRUE;
+    if (!write_folder(options, own, bisect, finding, error))
+        return FALSE;
+    finding->reproduced = reproduces(own, bisect);
+    return TRUE;
+}
+
+/* The same with the shapes of @run, as a session compiles for them. */
+static gboolean
+search_pinned(KilnOptions *options, const BisectOptions *own, const KilnBisect *open,
+              const KilnBisectRun *run, Finding *finding, GError **error)
+{
+    g_autofree KilnBinding *bindings =
+        g_memdup2(open->bindings, (open->model->inputs.n + 1) * sizeof *bindings);
+    for (guint i = 0; i < run->inputs->len; i++) {
+        const KilnTensor *input = g_ptr_array_index(run->inputs, i);
+        bindings[i].rank = input->type.rank;
+        memcpy(bindings[i].dims, input->type.dims, sizeof bindings[i].dims);
+    }
+    g_auto(KilnBisect) bisect = { .model = open->model,
+                                  .bindings = bindings,
+                                  .passes = open->passes,
+                                  .options = open->options,
+                                  .reference = open->reference };
+    gboolean good = kiln_bisect_expect(&bisect, (uint64_t)own->seed, error) &&
+                    search_and_write(options, own, &bisect, finding, error);
+    if (!good || finding->guilty) {
+        g_autofree char *with = kiln_binding_to_string(run->binding);
+        g_autofree char *why = g_strdup_printf("with %s: %s", with, finding->bad.why);
+        g_strlcpy(finding->bad.why, why, sizeof finding->bad.why);
+    }
+    return good;
+}
+
+static gboolean
+bisect_model(KilnOptions *options, const BisectOptions *own, const KilnModel *model,
+             const KilnPipeline *pipeline, Finding *finding, GPtrArray **out_numbers,
+             GError **error)
+{
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
     g_auto(KilnBisect) bisect = { .model = model,
                                   .bindings = bindings,
                                   .passes = pipeline->passes,
                                   .reference = kiln_target_by_name("ref", NULL) };
-    bool ir = model->ir_text || g_strcmp0(own->stage, "graph") != 0;
     if (!bindings || !kiln_options_passes(options, pipeline, &bisect.options, error) ||
-        !kiln_bisect_expect(&bisect, (uint64_t)own->seed, error) ||
-        !search(options, &bisect, ir, finding, error))
+        !kiln_bisect_expect(&bisect, (uint64_t)own->seed, error))
         return FALSE;
-    if (!finding->guilty)
-        return TRUE;
-    if (!write_folder(options, own, &bisect, finding, error))
+    finding->left_out = bisect.draws.refused;
+    *out_numbers = list_numbers(&bisect);
+    if (!search_and_write(options, own, &bisect, finding, error))
         return FALSE;
-    finding->reproduced = reproduces(own, &bisect);
+    for (guint i = 0; finding->refused && !finding->guilty && i < bisect.runs->len; i++) {
+        if (!search_pinned(options, own, &bisect, g_ptr_array_index(bisect.runs, i), finding,
+                           error))
+            return FALSE;
+    }
     return TRUE;
 }
 
@@ -293,14 +390,15 @@ bisect_work(KilnOptions *options, char **operands, void *data, GError **error)
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
     g_autoptr(KilnModel) model =
         pipeline ? kiln_options_load(options, operands[0], NULL, error) : NULL;
+    g_autoptr(GPtrArray) numbers = NULL;
     Finding finding = { 0 };
-    if (!model || !bisect_model(options, own, model, pipeline, &finding, error))
+    if (!model || !bisect_model(options, own, model, pipeline, &finding, &numbers, error))
         return KILN_EXIT_FAILED;
     kiln_clear_progress(options);
     if (options->json)
-        print_finding_json(own, &finding);
+        print_finding_json(own, numbers, &finding);
     else
-        print_finding(own, &finding);
+        print_finding(own, numbers, &finding);
     return finding.guilty ? KILN_EXIT_MISMATCH : KILN_EXIT_OK;
 }
 

@@ -276,12 +276,15 @@ make_inputs(const CompareOptions *own, const KilnOptions *options, const KilnMod
             GError **error)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_tensor_free);
-    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, false, error);
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
+    g_autofree KilnType *types = g_new0(KilnType, model->inputs.n + 1);
     for (unsigned i = 0; bindings && i < model->inputs.n; i++) {
-        KilnType type = model->inputs.types[i];
+        types[i] = model->inputs.types[i];
         if (bindings[i].rank != KILN_RANK_UNKNOWN)
-            type = kiln_type_make(type.dtype, bindings[i].rank, bindings[i].dims);
-        KilnTensor *tensor = kiln_inputs_tensor(&own->inputs, model, i, &type, NULL, error);
+            types[i] = kiln_type_make(types[i].dtype, bindings[i].rank, bindings[i].dims);
+    }
+    for (unsigned i = 0; bindings && i < model->inputs.n; i++) {
+        KilnTensor *tensor = kiln_inputs_tensor(&own->inputs, model, i, types, NULL, error);
         if (!tensor)
             return NULL;
         g_ptr_array_add(inputs, tensor);

@@ -335,7 +335,7 @@ static KilnIRModule *
 compile(const KilnOptions *options, const KilnModel *model, const KilnPipeline *pipeline,
         const KilnPassOptions *pass_options, GError **error)
 {
-    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, false, error);
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
     if (!bindings)
         return NULL;
     /* One report for both levels, so that --bisect-limit and --stop-after count on. */

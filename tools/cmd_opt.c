@@ -232,7 +232,7 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
         return FALSE;
     if (program)
         return show_program(opt, options, program, error);
-    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, false, error);
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
     g_auto(Result) result = { .report = kiln_pass_report_new() };
     if (!bindings || !optimize(model, bindings, pipeline->passes, &pass_options, &result, error) ||
         (wants_ir && !lower(pipeline->passes, &pass_options, &result, error)))

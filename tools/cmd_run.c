@@ -148,7 +148,7 @@ bind_inputs(const RunOptions *run, KilnModel *model, KilnExecution *execution, G
     for (unsigned i = 0; i < program->inputs.n; i++) {
         const char *file;
         g_autoptr(KilnTensor) tensor =
-            kiln_inputs_tensor(&run->inputs, model, i, &program->inputs.types[i], &file, error);
+            kiln_inputs_tensor(&run->inputs, model, i, program->inputs.types, &file, error);
         if (!tensor)
             return NULL;
         if (!program->values[i] && !kiln_execution_bind(execution, i, tensor, error)) {
@@ -250,7 +250,8 @@ load_constants(const KilnInputs *inputs, const KilnModel *model, GError **error)
         const KilnType *type = &model->inputs.types[i];
         if (argument->constness != KILN_CONSTNESS_COMPILE || !kiln_type_is_static(type))
             continue;
-        g_autoptr(KilnTensor) tensor = kiln_inputs_tensor(inputs, model, i, type, NULL, error);
+        g_autoptr(KilnTensor) tensor =
+            kiln_inputs_tensor(inputs, model, i, model->inputs.types, NULL, error);
         GBytes *value = tensor ? kiln_tensor_view(tensor, error) : NULL;
         if (!value)
             return NULL;

@@ -95,9 +95,8 @@ gboolean kiln_options_compile(KilnOptions *options, const KilnModel *model, Kiln
 /** Makes the pass options of `kiln opt` from the command line, for the passes of @pipeline. */
 gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
                              KilnPassOptions *out, GError **error);
-/** Makes one binding per input of @model from --shape. Static inputs stay as they are. With @all,
- * an open shape is KILN_ERROR_USAGE. */
-KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all,
+/** Makes one binding per input of @model from --shape. Other shapes stay as they are. */
+KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model,
                                    GError **error);
 /** Loads a model and applies --const. If @path is a compiled program and @out_program is not NULL,
  * *@out_program gets the program, else NULL. The model then describes the inputs and instructions

@@ -163,14 +163,15 @@ range_of_input(const KilnInputs *inputs, const char *name, KilnDType dtype)
 }
 
 static KilnTensor *
-random_input(const KilnInputs *inputs, const KilnModel *model, unsigned i, const KilnType *type,
+random_input(const KilnInputs *inputs, const KilnModel *model, unsigned i, const KilnType *types,
              GError **error)
 {
+    const KilnType *type = &types[i];
     const char *name = kiln_model_input(model, i)->name;
     const char *range = range_of_input(inputs, name, type->dtype);
     KilnDomain domain;
     if (!range || !parse_range(range, &domain))
-        return kiln_model_random_input(model, i, type, inputs->seed, error);
+        return kiln_model_random_input(model, i, type, types, inputs->seed, error);
     if (!kiln_dtype_is_float(type->dtype)) {
         domain.low = ceil(domain.low); /* integers of the range */
         domain.high = ceil(domain.high);
@@ -228,8 +229,9 @@ kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError
 
 KilnTensor *
 kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
-                   const KilnType *type, const char **out_file, GError **error)
+                   const KilnType *types, const char **out_file, GError **error)
 {
+    const KilnType *type = &types[i];
     const char *name = kiln_model_input(model, i)->name, *file = kiln_inputs_file(inputs, name);
     if (out_file)
         *out_file = file;
@@ -241,5 +243,5 @@ kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
     if (!kiln_type_is_static(type))
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "input %s: its shape is open: give --shape %s=…", name, name);
-    return random_input(inputs, model, i, type, error);
+    return random_input(inputs, model, i, types, error);
 }

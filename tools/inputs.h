@@ -32,9 +32,9 @@ gboolean kiln_inputs_check(KilnInputs *inputs, GError **error);
 gboolean kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError **error);
 /** Returns the file that -i gives to the input of that name, or NULL. Borrowed. */
 const char *kiln_inputs_file(const KilnInputs *inputs, const char *name);
-/** Returns input @i of @model, of @type, from its file or from the seed. @out_file (may be NULL)
- * receives the file, borrowed, or NULL. */
+/** Returns input @i of @model from its file or from the seed. @types: of all inputs. @out_file (may
+ * be NULL) receives the file, borrowed, or NULL. */
 KilnTensor *kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
-                               const KilnType *type, const char **out_file, GError **error);
+                               const KilnType *types, const char **out_file, GError **error);
 
 #endif

@@ -436,21 +436,8 @@ kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline, KilnPass
     return TRUE;
 }
 
-/* The ir level has no open shapes: lowering would say so without naming the way out. */
-static gboolean
-check_bound(const KilnModel *model, const KilnBinding *bindings, GError **error)
-{
-    for (unsigned i = 0; i < model->inputs.n; i++) {
-        const char *name = model->inputs.info[i].name;
-        if (kiln_binding_is_open(&bindings[i]) && !kiln_type_is_static(&model->inputs.types[i]))
-            return kiln_throw(error, KILN_ERROR_USAGE,
-                              "input %s: its shape is open: give --shape %s=…", name, name);
-    }
-    return TRUE;
-}
-
 KilnBinding *
-kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all, GError **error)
+kiln_options_bindings(const KilnOptions *options, const KilnModel *model, GError **error)
 {
     const KilnShapeTexts texts = { options->shapes, options->shape_hints };
     unsigned n_shapes;
@@ -468,8 +455,6 @@ kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool a
         }
     }
     kiln_shapes_free(shapes, n_shapes);
-    if (all && !check_bound(model, bindings, error))
-        g_clear_pointer(&bindings, g_free);
     return bindings;
 }
 

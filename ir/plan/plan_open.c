@@ -17,18 +17,6 @@ kiln_open_plan_free(KilnOpenPlan *open)
     g_free(open);
 }
 
-/* A copy of @function that stands at @binding, without expressions. */
-static KilnIRFunction *
-copy_at(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
-{
-    g_autoptr(KilnIRFunction) copy = kiln_ir_function_copy(function);
-    g_autoptr(KilnOpenFields) fields = kiln_open_fields_new(copy);
-    uint64_t changed;
-    kiln_memory_plan_forget(copy);
-    kiln_open_strip(fields);
-    return kiln_open_move(fields, binding, &changed, error) ? g_steal_pointer(&copy) : NULL;
-}
-
 /* --- sizes --- */
 
 /* The most bytes of a buffer of @type for all bindings; -1 where nobody knows. */
@@ -125,7 +113,7 @@ kiln_open_plan_at(const KilnIRFunction *function, const KilnDimBinding *binding,
 {
     gint64 begin = g_get_monotonic_time();
     g_autoptr(KilnOpenPlan) open = g_new0(KilnOpenPlan, 1);
-    open->function = copy_at(function, binding, error);
+    open->function = kiln_open_copy_at(function, binding, error);
     if (!open->function)
         return NULL;
     KilnMemoryPlan *plan = open->plan = lives_of(open->function, target, threads, flags);
@@ -170,7 +158,7 @@ widen_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const KilnTa
     bool least = false;
     for (int halvings = 1; !least; halvings++) {
         bind_below(function, binding, halvings, &least);
-        g_autoptr(KilnIRFunction) copy = copy_at(function, binding, NULL);
+        g_autoptr(KilnIRFunction) copy = kiln_open_copy_at(function, binding, NULL);
         int64_t step = 0;
         if (!copy)
             continue;
@@ -216,7 +204,7 @@ kiln_open_plan_most(const KilnIRFunction *function, const KilnTarget *target, in
         return NULL;
     g_autoptr(KilnOpenPlan) open = g_new0(KilnOpenPlan, 1);
     g_autoptr(KilnIRFunction) expressions = kiln_ir_function_copy(function);
-    open->function = copy_at(function, binding, NULL);
+    open->function = kiln_open_copy_at(function, binding, NULL);
     if (!open->function)
         return NULL;
     open->binding = kiln_dim_binding_copy(open->function->arena, binding);

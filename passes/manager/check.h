@@ -14,10 +14,13 @@ KilnNumericCheck *kiln_check_new(const KilnPassOptions *options, GError **error)
 void kiln_check_free(KilnNumericCheck *check);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnNumericCheck, kiln_check_free)
 
-/** Runs the function, unless its results are known from the pass before. A function that cannot run
- * (open shapes that do not fit, an operator without kernel) is logged and not compared. */
-void kiln_check_before(KilnNumericCheck *check, const KilnUnit *unit);
-/** Runs it again and compares. KILN_ERROR_MISMATCH names the result, the element, both values. */
+/** Runs the function, unless its results are known from the pass before: with several choices of
+ * numbers if dims are open (passes/manager/draws.h). A function that cannot run (an operator
+ * without kernel, shapes that do not fit) is logged and not compared. But KILN_ERROR_SHAPE if dims
+ * are open and it refuses all numbers. */
+gboolean kiln_check_before(KilnNumericCheck *check, const KilnUnit *unit, GError **error);
+/** Runs it again with each of them and compares. KILN_ERROR_MISMATCH names the numbers of open
+ * dims, the result, the element, both values. */
 gboolean kiln_check_after(KilnNumericCheck *check, const KilnUnit *unit, KilnNumerics numerics,
                           GError **error);
 

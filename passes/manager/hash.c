@@ -5,6 +5,7 @@
 
 #include "graph/module/folding.h"
 #include "graph/module/sweep.h"
+#include "ir/open.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -81,6 +82,16 @@ add_quant(Hash *hash, const KilnQuant *quant)
     add_bytes(hash, quant->zero_points, quant->n * sizeof *quant->zero_points);
 }
 
+/* The expression beside number @i of a list, where there is one. */
+static void
+add_open(Hash *hash, uint32_t i, const KilnDim *dim)
+{
+    if (!dim)
+        return;
+    add(hash, i);
+    add(hash, kiln_dim_hash(dim));
+}
+
 static void
 add_type(Hash *hash, const KilnType *type)
 {
@@ -119,6 +130,8 @@ add_attr(Hash *hash, const KilnAttrInfo *info, const void *attrs)
     case KILN_ATTR_INTS: {
         const KilnInts *list = field;
         add_bytes(hash, list->v, list->n * sizeof *list->v);
+        for (uint32_t i = 0; list->open && i < list->n; i++)
+            add_open(hash, i, list->open[i]);
         return;
     }
     case KILN_ATTR_FLOATS: {
@@ -229,6 +242,16 @@ kiln_function_hash(const KilnFunction *function)
 
 /* --- ir --- */
 
+static void
+add_view_open(Hash *hash, const KilnViewOpen *open)
+{
+    if (!open)
+        return;
+    add_open(hash, 0, open->offset);
+    add_open(hash, 1, open->rows);
+    add_open(hash, 2, open->pitch);
+}
+
 /* @numbers: of buffers in order of appearance, by id; 0 means not seen yet. */
 static void
 add_buffer(Hash *hash, const KilnBuffer *buffer, uint32_t *numbers, uint32_t *last)
@@ -255,6 +278,17 @@ add_buffer(Hash *hash, const KilnBuffer *buffer, uint32_t *numbers, uint32_t *la
         add(hash, (uint64_t)buffer->view_offset);
         add(hash, (uint64_t)buffer->view_rows);
         add(hash, (uint64_t)buffer->view_pitch);
+        add_view_open(hash, buffer->view_open);
+    }
+}
+
+static void
+add_rules(Hash *hash, const KilnOpen *open)
+{
+    for (guint i = 0; open && i < open->rules->len; i++) {
+        const KilnOpenRule *rule = &g_array_index(open->rules, KilnOpenRule, i);
+        add_open(hash, 0, rule->a);
+        add_open(hash, 1, rule->b);
     }
 }
 
@@ -288,6 +322,7 @@ kiln_hash_ir_function(const KilnIRFunction *function)
     uint32_t last = 0;
     add_text(&hash, function->name);
     add(&hash, (uint64_t)function->arena_bytes);
+    add_rules(&hash, function->open);
     GPtrArray *const lists[] = { function->weights, function->inputs, function->outputs };
     for (size_t k = 0; k < G_N_ELEMENTS(lists); k++) {
         add(&hash, lists[k]->len);

@@ -128,8 +128,8 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
     const KilnPassOptions *options = manager->options;
     const KilnUnit *unit = &manager->unit;
     uint64_t before = options->check_changed ? kiln_unit_hash(unit).named : 0;
-    if (manager->check)
-        kiln_check_before(manager->check, unit);
+    if (manager->check && !kiln_check_before(manager->check, unit, error))
+        return FALSE;
 
     uint64_t stamp = kiln_unit_stamp(unit);
     gint64 start = g_get_monotonic_time();

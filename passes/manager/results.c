@@ -5,6 +5,7 @@
 #include "exec/eval.h"
 #include "exec/interpret.h"
 #include "exec/random_input.h"
+#include "graph/binding.h"
 #include "graph/module/folding.h"
 
 #include <string.h>
@@ -48,33 +49,6 @@ kiln_results_add(KilnResults *results, const char *name, KilnTensor *tensor)
 
 /* --- graphs --- */
 
-static int64_t
-dim_named(const char *dims, const KilnDim *dim)
-{
-    const char *name = kiln_dim_as_name(dim);
-    g_auto(GStrv) parts = g_strsplit(dims ? dims : "", ",", -1);
-    for (int i = 0; parts[i]; i++) {
-        char *value = strchr(parts[i], '=');
-        if (!value)
-            continue;
-        *value++ = '\0';
-        if (strcmp(g_strstrip(parts[i]), name) == 0)
-            return g_ascii_strtoll(value, NULL, 10);
-    }
-    return kiln_random_dim(dim);
-}
-
-static KilnType
-bind_dims(const KilnType *type, const char *dims)
-{
-    KilnType bound = *type;
-    for (int i = 0; i < type->rank; i++) {
-        if (kiln_type_dim_name(type, i))
-            bound.dims[i] = dim_named(dims, type->open[i]);
-    }
-    return kiln_random_type(&bound);
-}
-
 /* Then what it computes of the model's inputs is compared, not what it does with folded tensors. */
 static bool
 is_folded_entry(const KilnFunction *function)
@@ -83,16 +57,17 @@ is_folded_entry(const KilnFunction *function)
 }
 
 GPtrArray *
-kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed, GError **error)
+kiln_random_inputs(const KilnFunction *function, const KilnDimBinding *binding, uint64_t seed,
+                   GError **error)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(tensor_free);
     bool whole = is_folded_entry(function);
     const GPtrArray *arguments = whole ? kiln_module_inputs(function->module) : function->arguments;
     for (guint i = 0; i < arguments->len; i++) {
         const KilnArgument *argument = g_ptr_array_index(arguments, i);
-        KilnType type = bind_dims(&argument->value.type, dims);
-        KilnDomain domain =
-            whole ? kiln_module_input_domain(function->module, i) : kiln_argument_domain(argument);
+        KilnType type = kiln_random_type(&argument->value.type, binding);
+        KilnDomain domain = whole ? kiln_module_input_domain(function->module, i, binding)
+                                  : kiln_argument_domain(argument, binding);
         KilnTensor *tensor = kiln_random_tensor(&type, &domain, argument->value.name, seed, error);
         if (!tensor)
             return NULL;
@@ -135,10 +110,10 @@ kiln_results_watched(const KilnFunction *function, const KilnTarget *target,
 }
 
 KilnResults *
-kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target, const char *dims,
-                      GError **error)
+kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target,
+                      const KilnDimBinding *binding, GError **error)
 {
-    g_autoptr(GPtrArray) inputs = kiln_random_inputs(function, dims, SEED, error);
+    g_autoptr(GPtrArray) inputs = kiln_random_inputs(function, binding, SEED, error);
     return inputs ? kiln_results_on(function, target, inputs, error) : NULL;
 }
 

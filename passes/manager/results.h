@@ -4,6 +4,7 @@
 #define KILN_PASSES_MANAGER_RESULTS_H
 
 #include "exec/eval.h"
+#include "graph/binding.h"
 #include "passes/manager/numerics.h"
 #include "passes/pass.h"
 
@@ -20,10 +21,10 @@ void kiln_results_add(KilnResults *results, const char *name, KilnTensor *tensor
 void kiln_results_free(KilnResults *results);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnResults, kiln_results_free)
 
-/** Random inputs, one KilnTensor* per argument, seeded by @seed and name. @dims: see below. Here
+/** Random inputs, one KilnTensor* per argument, seeded by @seed and name. @binding: see below. Here
  * and below, the entry of a folded module takes one per input of the module. */
-GPtrArray *kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed,
-                              GError **error);
+GPtrArray *kiln_random_inputs(const KilnFunction *function, const KilnDimBinding *binding,
+                              uint64_t seed, GError **error);
 GPtrArray *kiln_ir_random_inputs(const KilnIRFunction *function, uint64_t seed, GError **error);
 /** Evaluates @function on @inputs, at either level. */
 KilnResults *kiln_results_on(const KilnFunction *function, const KilnTarget *target,
@@ -31,11 +32,11 @@ KilnResults *kiln_results_on(const KilnFunction *function, const KilnTarget *tar
 KilnResults *kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
                                 const GPtrArray *inputs, bool planned, GError **error);
 
-/** Evaluates @function node by node on @target with inputs seeded by name. @dims ("N=3, M=2") binds
- * named dims and may be NULL. kiln_random_dim() binds all other named dims. */
+/** Evaluates @function node by node on @target with inputs seeded by name. @binding may be NULL.
+ * kiln_random_dim() binds the names that it lacks. */
 KilnResults *kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target,
-                                   const char *dims, GError **error);
-/** The same without @dims, and on @inputs unless NULL. @watch sees all values on the way. */
+                                   const KilnDimBinding *binding, GError **error);
+/** The same without @binding, and on @inputs unless NULL. @watch sees all values on the way. */
 KilnResults *kiln_results_watched(const KilnFunction *function, const KilnTarget *target,
                                   const GPtrArray *inputs, const KilnWatch *watch, GError **error);
 /** Runs @function on @target and poisons memory that is not written yet. Each alloc has its own

@@ -15,6 +15,7 @@ typedef struct {
     int64_t number; /* KILN_DIM_UNKNOWN: the dim is open */
     bool stated;    /* a name or a range */
     char *name;     /* NULL: as the model says */
+    char *text;     /* as it was given */
     KilnDimRange facts;
 } DimText;
 
@@ -30,8 +31,10 @@ shape_text_clear(gpointer data)
 {
     ShapeText *shape = data;
     g_free(shape->name);
-    for (int d = 0; d < KILN_MAX_RANK; d++)
+    for (int d = 0; d < KILN_MAX_RANK; d++) {
         g_free(shape->dims[d].name);
+        g_free(shape->dims[d].text);
+    }
 }
 
 /* --- parsing --- */
@@ -98,8 +101,10 @@ parse_shape(const char *text, ShapeText *out, GError **error)
     g_auto(GStrv) dims = equals && equals[1] ? g_strsplit(equals + 1, "x", -1) : NULL;
     unsigned n = dims ? g_strv_length(dims) : 0;
     bool good = equals && equals != text && n <= KILN_MAX_RANK;
-    for (unsigned d = 0; good && d < n; d++)
+    for (unsigned d = 0; good && d < n; d++) {
+        out->dims[d].text = g_strdup(dims[d]);
         good = parse_dim(dims[d], &out->dims[d]);
+    }
     if (!good)
         return kiln_throw(
             error, KILN_ERROR_USAGE,
@@ -170,6 +175,32 @@ kiln_shapes_of_texts(const KilnShapeTexts *given, const KilnModel *model, unsign
 
 /* --- names and ranges --- */
 
+/* The dims as they were given. */
+static char *
+join_dims(const ShapeText *shape, const char *between)
+{
+    GString *text = g_string_new(NULL);
+    for (int d = 0; d < shape->rank; d++)
+        g_string_append_printf(text, "%s%s", d ? between : "", shape->dims[d].text);
+    return g_string_free(text, FALSE);
+}
+
+/* A run would refuse it, so every command does. */
+static gboolean
+check_input(const ShapeText *text, const KilnType *type, GError **error)
+{
+    bool fits = type->rank < 0 || type->rank == text->rank;
+    for (int d = 0; fits && d < text->rank && type->rank >= 0; d++)
+        fits =
+            text->dims[d].number < 0 || type->dims[d] < 0 || text->dims[d].number == type->dims[d];
+    if (fits)
+        return TRUE;
+    g_autofree char *expected = kiln_type_to_string(type);
+    g_autofree char *found = join_dims(text, ",");
+    return kiln_throw(error, KILN_ERROR_SHAPE, "--shape: input %s: expected %s, found %s[%s]",
+                      text->name, expected, kiln_dtype_name(type->dtype), found);
+}
+
 /* Whether an open dim has that name, in the model or by a --shape. */
 static bool
 is_dim(const KilnModel *model, const GArray *texts, const char *name)
@@ -188,24 +219,68 @@ is_dim(const KilnModel *model, const GArray *texts, const char *name)
     return found;
 }
 
+static void
+append_name(GString *names, const char *name)
+{
+    g_string_append_printf(names, "%s%s", names->len ? ", " : "", name);
+}
+
+/* "the inputs x, y and the open dims N, M" */
+static char *
+list_names(const KilnModel *model)
+{
+    g_autoptr(GString) inputs = g_string_new(NULL);
+    g_autoptr(GString) dims = g_string_new(NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (unsigned i = 0; i < model->inputs.n; i++) {
+        const KilnType *type = &model->inputs.types[i];
+        append_name(inputs, model->inputs.info[i].name);
+        for (int d = 0; d < type->rank; d++) {
+            const char *name = kiln_type_dim_name(type, d);
+            if (name && g_hash_table_add(seen, (gpointer)name))
+                append_name(dims, name);
+        }
+    }
+    return dims->len ? g_strdup_printf("one of the inputs %s or of the open dims %s", inputs->str,
+                                       dims->str)
+                     : g_strdup_printf("one of the inputs %s", inputs->str);
+}
+
 static gboolean
 state_named(const KilnModel *model, const GArray *texts, const ShapeText *text, GArray *out,
             GError **error)
 {
     const DimText *dim = &text->dims[0];
     KilnDimStatement statement = { .what = "--shape", .name = text->name, .facts = dim->facts };
-    if (!is_dim(model, texts, text->name))
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "--shape: the model has no input %s, and no open dim of that name",
+    if (!is_dim(model, texts, text->name)) {
+        g_autofree char *names = list_names(model);
+        return kiln_throw(error, KILN_ERROR_USAGE, "--shape: expected %s, found %s", names,
                           text->name);
-    if (text->rank != 1 || dim->name || dim->number == 0)
+    }
+    if (text->rank != 1 || dim->name || dim->number == 0) {
+        g_autofree char *found = join_dims(text, "x");
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--shape: expected a number of 1 or more or a range for the dim %s, "
-                          "found another shape",
-                          text->name);
+                          "found %s",
+                          text->name, found);
+    }
     if (dim->number > 0)
         statement.facts.least = statement.facts.most = dim->number;
     g_array_append_val(out, statement);
+    return TRUE;
+}
+
+static gboolean
+state_input(const KilnType *type, const ShapeText *text, GArray *out, GError **error)
+{
+    if (!check_input(text, type, error))
+        return FALSE;
+    for (int d = 0; d < text->rank; d++) {
+        KilnDimStatement statement = { "--shape", text->name,         text->rank,
+                                       d,         text->dims[d].name, text->dims[d].facts };
+        if (text->dims[d].stated)
+            g_array_append_val(out, statement);
+    }
     return TRUE;
 }
 
@@ -214,15 +289,10 @@ state_shapes(const KilnModel *model, const GArray *texts, GArray *out, GError **
 {
     for (guint s = 0; s < texts->len; s++) {
         const ShapeText *text = &g_array_index(texts, ShapeText, s);
-        bool is_input = find_input(model, text->name) >= 0;
-        if (!is_input && !state_named(model, texts, text, out, error))
+        int input = find_input(model, text->name);
+        if (input < 0 ? !state_named(model, texts, text, out, error)
+                      : !state_input(&model->inputs.types[input], text, out, error))
             return FALSE;
-        for (int d = 0; d < text->rank && is_input; d++) {
-            KilnDimStatement statement = { "--shape", text->name,         text->rank,
-                                           d,         text->dims[d].name, text->dims[d].facts };
-            if (text->dims[d].stated)
-                g_array_append_val(out, statement);
-        }
     }
     return TRUE;
 }
@@ -249,6 +319,10 @@ kiln_model_with_texts(KilnModel *model, const KilnShapeTexts *given, GError **er
     g_autoptr(GArray) texts = parse_shapes(given, error);
     g_autoptr(GArray) statements = g_array_new(FALSE, FALSE, sizeof(KilnDimStatement));
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    if (texts && texts->len && model->ir_text)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "--shape: %s: the model is at the ir level, its shapes are fixed",
+                               model->name);
     if (!texts || !state_shapes(model, texts, statements, error) ||
         !state_hints(given, names, statements, error))
         return NULL;

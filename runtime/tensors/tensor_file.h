@@ -21,8 +21,9 @@ gboolean kiln_tensor_file_encode(const char *path, const char *name, const KilnT
 
 /** A random tensor of @type (static, as input @i of @model is or was bound). It depends on @seed
  * and the input's name. Floats are normal with standard deviation 1. Integers are uniform in the
- * range that the model's gathers allow. A model and its texts give the same tensor. */
+ * range that the model's gathers allow. A model and its texts give the same tensor. @types: of all
+ * inputs, for gathers from open dims; NULL where these are not known. */
 KilnTensor *kiln_model_random_input(const KilnModel *model, unsigned i, const KilnType *type,
-                                    uint64_t seed, GError **error);
+                                    const KilnType *types, uint64_t seed, GError **error);
 
 #endif

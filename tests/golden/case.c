@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
+#include "graph/binding.h"
 #include "graph/module/folding.h"
 #include "passes/manager/cut_points.h"
 #include "passes/pipeline/pipeline_priv.h"
@@ -236,6 +237,32 @@ func_named(const KilnIRModule *ir, const char *name)
     return NULL;
 }
 
+/* "N=3, M=2"; the names point into @parts. */
+static KilnDimBinding
+parse_dims(char **parts)
+{
+    KilnDimBinding binding = { 0, g_new0(KilnBoundName, g_strv_length(parts) + 1) };
+    for (char **part = parts; *part; part++) {
+        char *value = strchr(*part, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        binding.names[binding.n++] =
+            (KilnBoundName){ g_strstrip(*part), g_ascii_strtoll(value, NULL, 10) };
+    }
+    return binding;
+}
+
+static KilnResults *
+results_with_dims(const Golden *golden, const KilnFunction *function, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(golden->dims ? golden->dims : "", ",", -1);
+    KilnDimBinding binding = parse_dims(parts);
+    KilnResults *results = kiln_results_of_graph(function, kiln_ref_target(), &binding, error);
+    g_free(binding.names);
+    return results;
+}
+
 static gboolean
 check_graph(const Golden *golden, const KilnFunction *before, const KilnIRModule *after,
             KilnNumerics numerics, GError **error)
@@ -244,9 +271,8 @@ check_graph(const Golden *golden, const KilnFunction *before, const KilnIRModule
     const KilnFunction *result = kiln_module_find_function(after->module, before->name);
     if (!result)
         return kiln_throw(error, KILN_ERROR_MISMATCH, "it is gone");
-    g_autoptr(KilnResults) expected = kiln_results_of_graph(before, target, golden->dims, error);
-    g_autoptr(KilnResults) found =
-        expected ? kiln_results_of_graph(result, target, golden->dims, error) : NULL;
+    g_autoptr(KilnResults) expected = results_with_dims(golden, before, error);
+    g_autoptr(KilnResults) found = expected ? results_with_dims(golden, result, error) : NULL;
     g_autoptr(GError) why = NULL;
     if (!found || kiln_results_compare(expected, found, numerics, &why))
         return found != NULL;

@@ -3,6 +3,8 @@
 #include <passes/kiln-pass.h>
 #include <graph/op/activation.h>
 #include <graph/op/math.h>
+#include <graph/op/multiplicative.h>
+#include <graph/op/reduce.h>
 
 #include <stdlib.h>
 
@@ -60,6 +62,62 @@ swap_operands(KilnIRFunction *function, KilnPassContext *context, bool *changed,
     return TRUE;
 }
 
+/* The mean of an open dim becomes a sum over its likely number: it is right for the hint alone. */
+static bool
+mean_of_hint(KilnNode *mean, GError **error)
+{
+    const KilnAttrs_reduce_mean *attrs = (const KilnAttrs_reduce_mean *)mean->attrs;
+    const KilnValue *x = kiln_node_operand(mean, 0);
+    const KilnAttrs_reduce_sum same = { .keepdims = attrs->keepdims,
+                                        .noop_with_empty_axes = attrs->noop_with_empty_axes };
+    KilnValue *operands[2] = { mean->operands[0].value, kiln_node_operand(mean, 1) };
+    int64_t likely = kiln_type_likely_elements(&x->type) /
+                     MAX(kiln_type_likely_elements(&mean->results[0].type), 1);
+    KilnType scalar = kiln_type_scalar(x->type.dtype);
+    KilnValue *factors[2];
+    factors[0] = kiln_build(mean->function, mean, KILN_OP_reduce_sum, &same, operands,
+                            mean->n_operands, error);
+    factors[1] = kiln_build_constant(mean->function, mean, "share",
+                                     kiln_tensor_new_splat(&scalar, 1 / (double)likely));
+    KilnValue *product =
+        factors[0] ? kiln_build(mean->function, mean, KILN_OP_mul, NULL, factors, 2, error) : NULL;
+    if (!product)
+        return false;
+    kiln_value_replace(&mean->results[0], product);
+    kiln_node_remove(mean);
+    return true;
+}
+
+static gboolean
+mean_of_hints(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    kiln_foreach_node_safe (node, function) {
+        if (node->op != KILN_OP_reduce_mean || !kiln_type_is_open(&node->operands[0].value->type))
+            continue;
+        kiln_pass_note(context, "mean", "%s", kiln_node_label(node));
+        if (!mean_of_hint(node, error))
+            return FALSE;
+        *changed = true;
+    }
+    return TRUE;
+}
+
+/* A slice begins where it does with the numbers at hand, whatever the run brings. */
+static gboolean
+freeze_starts(KilnIRFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    (void)error;
+    kiln_foreach_instr (instr, function) {
+        if (instr->kind != KILN_INSTR_slice || !kiln_instr_attrs(instr, slice)->starts.open)
+            continue;
+        kiln_instr_attrs(instr, slice)->starts.open = NULL;
+        kiln_instr_touch(instr);
+        kiln_pass_note(context, "freeze", "%s", kiln_instr_label(instr));
+        *changed = true;
+    }
+    return TRUE;
+}
+
 static const KilnPassInfo passes[] = {
     { .id = "drop-negations",
       .level = KILN_LEVEL_GRAPH,
@@ -74,5 +132,14 @@ static const KilnPassInfo passes[] = {
       .level = KILN_LEVEL_IR,
       .summary = "subtracts the wrong way",
       .run_ir = swap_operands },
+    { .id = "mean-of-hints",
+      .level = KILN_LEVEL_GRAPH,
+      .numerics = KILN_NUMERICS_U,
+      .summary = "takes open dims for their hints",
+      .run_graph = mean_of_hints },
+    { .id = "freeze-starts",
+      .level = KILN_LEVEL_IR,
+      .summary = "takes open starts for what they are here",
+      .run_ir = freeze_starts },
 };
 KILN_PASS_PLUGIN(passes)

@@ -207,7 +207,8 @@ static KilnDomain
 domain_of(const char *text, guint argument)
 {
     g_autoptr(KilnIRModule) ir = parse(text);
-    return kiln_argument_domain(kiln_function_argument(kiln_module_entry(ir->module), argument));
+    return kiln_argument_domain(kiln_function_argument(kiln_module_entry(ir->module), argument),
+                                NULL);
 }
 
 Test(numerics, indices_keep_to_what_gathers_allow)
