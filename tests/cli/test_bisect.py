@@ -47,6 +47,44 @@ TIES = """graph @f(%x: u8[1,2,4,4] q(0.1,100)) {
 """
 
 
+# A mean of an open dim, and the last row of a matrix.
+MEAN = """graph @mean(%x: f32[N,3]) {
+  %axes = const @axes : i64[1]
+  %t = tanh(%x) : f32[N,3]
+  %m = reduce_mean(%t, %axes) {keepdims=false} : f32[3]
+  %e = exp(%m) : f32[3]
+  return %e
+}
+
+constants {
+  @axes = [0] : i64[1]
+}
+"""
+LAST = """graph @last(%x: f32[N,3], %y: f32[N,3]) {
+  %n = neg(%y) : f32[N,3]
+  %a = add(%x, %n) : f32[N,3]
+  %shape = shape(%x) {end=1} : i64[1]
+  %one = const @one : i64[1]
+  %start = sub(%shape, %one) : i64[1]
+  %axes = const @axes : i64[1]
+  %l = slice(%a, %start, %shape, %axes) : f32[1,3]
+  return %l
+}
+
+constants {
+  @axes = [0] : i64[1]
+  @one = [1] : i64[1]
+}
+"""
+# Equal numbers only: there is no code for open dims.
+EQUAL = """graph @equal(%x: f32[N,3], %y: f32[M,3]) {
+  %n = neg(%x) : f32[N,3]
+  %a = add(%n, %y) : f32[select(1=M,N,M),3]
+  return %a
+}
+"""
+
+
 @unittest.skipUnless(PLUGIN.exists(), f"{PLUGIN} is not built")
 class Bisect(CliTest):
     def setUp(self):
@@ -134,6 +172,46 @@ class Bisect(CliTest):
         self.keys(found["guilty"], "application", "pass", "what", "why", "rewrites", "folder", "reproduced")
         self.assertEqual((found["guilty"]["application"], found["guilty"]["pass"]), (6, "drop-negations"))
         self.assertIsNone(json.loads(self.bisect("", "", "--json").stdout)["guilty"])
+
+    # --- open dims ---
+
+    def test_a_fault_that_the_hint_hides(self):
+        self.model = self.write("mean.kiln", MEAN)
+        text = self.expect_guilty(self.bisect("mean-of-hints"), "application 6 mean-of-hints @mean", "with N=1: result e: ")
+        self.assertIn("compared with N=64; N=1; N=3; 0 left out\n", text)
+        self.assertIn("%x: f32[N,3]", (self.dir / "kiln-bisect/before.kiln").read_text())
+        # With the hint alone it is right.
+        for shape in "N=64", "x=64x3":
+            self.assertIn("all of them good", self.bisect("mean-of-hints", "", "--shape", shape).stdout.decode())
+        self.assertEqual(self.bisect("mean-of-hints", "", "--shape", "N=64..66").returncode, GUILTY)
+        self.assertEqual(self.bisect("mean-of-hints", "", "--shape-hint", "N=5").returncode, GUILTY)
+        # So does --check find it.
+        pipeline = self.dir / "p.yaml"
+        self.fails(GUILTY, "it changed what @mean computes with N=1: result e: ", "opt", self.model, "--pipeline", pipeline, "--check")
+        self.assertIn("reduce_sum", self.kiln("opt", self.model, "--pipeline", pipeline, "--check", "--shape", "N=64"))
+
+    def test_a_fault_of_the_ir_that_the_hint_hides(self):
+        self.model = self.write("last.kiln", LAST)
+        pipeline = self.write("freeze.yaml", f'version: 1\nplugins: ["{PLUGIN}"]\ngraph: [dce]\nir: [sink-allocs, freeze-starts]\n')
+        result = self.start("bisect", self.model, "--pipeline", pipeline)
+        text = self.expect_guilty(result, "application 3 freeze-starts @last", "do not lie inside")
+        self.assertIn("rewrite: freeze-starts: freeze: l\n", text)
+        self.assertIn("starts=[N-1,0]", (self.dir / "kiln-bisect/before.kiln").read_text())
+        self.fails(1, "pass freeze-starts (application 3, @last): its result cannot be run with N=1: ", "opt", self.model, "--pipeline",
+                   pipeline, "--check", "--stage", "ir")
+
+    def test_no_code_for_open_dims(self):
+        """Then it is made for each shape, as in a session."""
+        self.model = self.write("equal.kiln", EQUAL)
+        good = self.bisect().stdout.decode()
+        self.assertIn("compared with N=64, M=64; N=1, M=1; N=3, M=3; 1 left out\ncompiled for each of these numbers: ", good)
+        self.assertIn("all of them good", good)
+        # Lowering is not to blame, and passes of the ir are.
+        self.model = self.write("equal.kiln", EQUAL.replace("= add", "= sub"))
+        self.expect_guilty(self.bisect("", "swap-operands"), "application 7 swap-operands @equal", "with N=64, M=64: result a: ")
+        found = json.loads(self.bisect("", "swap-operands", "--json").stdout)
+        self.assertEqual((found["numbers"], found["left_out"], found["per_shape"]),
+                         (["N=64, M=64", "N=1, M=1", "N=3, M=3"], 1, True))
 
     def test_usage(self):
         self.fails(USAGE, "--stage: expected graph or ir, found both", "bisect", self.model, "--stage", "both")

@@ -24,6 +24,26 @@ TIDY = """graph @messy(%x: f32[2,3]) {
 }
 """
 # It takes 8 rows, which N must have.
+POOL = """graph @pool(%x: f32[N,3,H]) {
+  %p = max_pool(%x) {kernel_shape=[5]} : f32[N,3,H-4]
+  return %p
+}
+"""
+SEVEN = """graph @seven(%x: f32[N,3]) {
+  %s = const @s : i64[2]
+  %z = reshape(%x, %s) : f32[7,9]
+  return %z
+}
+
+constants {
+  @s = [7, 9] : i64[2]
+}
+"""
+PICK = """graph @pick(%t: f32[N,3], %i: i64[5]) {
+  %r = gather(%t, %i) {axis=0} : f32[5,3]
+  return %r
+}
+"""
 BOUNDED = """graph @bounded(%x: f32[N,3]) {
   %zero = const @zero : i64[1]
   %eight = const @eight : i64[1]
@@ -384,6 +404,26 @@ constants {
         done = self.start("opt", model, "--check")
         self.assertEqual((done.returncode, done.stderr), (OK, ""))
         self.assertNotIn("%q", done.stdout.decode())
+
+    def test_check_of_open_dims(self):
+        """Numbers that a function refuses are drawn anew and told; where it refuses all, there is no check."""
+        self.assertEqual(self.kiln_err("opt", self.write("open.kiln", OPEN), "--check"), "")
+        self.write("pool.kiln", POOL)
+        for stage in "graph", "ir":
+            told = self.kiln_err("opt", "pool.kiln", "--check", "--stage", stage).splitlines()
+            self.assertIn("check: @pool is compared with N=64, H=64; N=1, H=8; N=3, H=5; left out: 3, the last N=1, H=4: "
+                          "p (max_pool): spatial dim 0: expected 5 elements or more with padding, found 4", told)
+            self.assertEqual(len(told), 1 if stage == "graph" else 2)
+        self.write("never.kiln", SEVEN)
+        self.fails(FAILED, "pass dce (application 1, @seven): what @seven computes cannot be checked: expected numbers of open dims that it "
+                   "takes, found none in ", "opt", "never.kiln", "--check")
+        self.assertIn("graph @seven", self.kiln("opt", "never.kiln"))
+        self.assertEqual(self.kiln_err("opt", "never.kiln", "--check", "--shape", "N=21"), "")
+
+    def test_check_of_indices(self):
+        """Random indices fit the numbers of open dims."""
+        self.write("pick.kiln", PICK)
+        self.assertEqual(self.kiln_err("opt", "pick.kiln", "--check", "--stage", "ir"), "")
 
     def test_modes(self):
         model = self.write("d.kiln", "graph @d(%x: f32[4]) {\n  %y = dropout(%x) : f32[4]\n  return %y\n}\n")

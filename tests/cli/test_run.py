@@ -416,16 +416,18 @@ constants {{ @i = [{}] : i64[2] }}
         model = self.write("pair.kiln", "graph @f(%x: f32[N,8], %y: f32[N,8]) {\n  %z = add(%x, %y) : f32[N,8]\n  return %z\n}\n")
         for status, message, shapes in (
                 (FAILED, "--shape: input x: dim 1: expected 8, as the model says, found a name or a range", ("x=4x1..8",)),
-                (FAILED, "--shape: input x: expected f32[N,8], found rank 3", ("x=1..4x8x8",)),
+                (FAILED, "--shape: input x: expected f32[N,8], found f32[1..4,8,8]", ("x=1..4x8x8",)),
+                (FAILED, "--shape: input x: expected f32[N,8], found f32[4]", ("x=4",)),
+                (FAILED, "--shape: input x: expected f32[N,8], found f32[4,7]", ("x=4x7",)),
                 (USAGE, "--shape: dim N: expected one name, found A and B", ("x=Ax8", "y=Bx8")),
                 (USAGE, "--shape: dim N: expected one range, found 1..4 and 5..8", ("x=1..4x8", "y=5..8x8")),
                 (USAGE, "--shape: dim N: expected one range, found a multiple of 3 in 3..4 and a multiple of 4 in 1..11",
                  ("x=3..4%3x8", "y=1..11%4x8")),
                 (USAGE, "--shape: dim N: expected bounds of 1 to 2147483647 in order, found 9..8", ("N=9..8",)),
                 (USAGE, "--shape: dim N: expected a multiple of 16 in 9..15, which no number is", ("N=9..15%16",)),
-                (USAGE, "--shape: the model has no input q, and no open dim of that name", ("q=1..4",)),
-                (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found another shape", ("N=4x8",)),
-                (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found another shape", ("N=0",))):
+                (USAGE, "--shape: expected one of the inputs x, y or of the open dims N, found q", ("q=1..4",)),
+                (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found 4x8", ("N=4x8",)),
+                (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found 0", ("N=0",))):
             options = [word for shape in shapes for word in ("--shape", shape)]
             for command in ("run", "memory", "opt", "info"):
                 self.fails(status, message, command, model, *options)
@@ -437,6 +439,9 @@ constants {{ @i = [{}] : i64[2] }}
         self.fails(USAGE, "--shape-hint: dim N: expected a hint in 1..8, found 9", "info", model, "--shape", "N=1..8", "--shape-hint", "N=9")
         text = self.write("ir.kiln", self.kiln("opt", self.write("add.kiln", ADD), "--stage", "ir"))
         self.fails(FAILED, "--shape: input x: dim 0: expected 2, as the model says", "info", "add.kiln", "--shape", "x=Nx3")
+        self.fails(USAGE, "--shape: expected one of the inputs x, y, found q", "info", "add.kiln", "--shape", "q=1")
+        for command in "info", "opt", "memory", "bisect":
+            self.fails(USAGE, "the model is at the ir level, its shapes are fixed", command, text, "--shape", "x=2x3")
         self.fails(USAGE, "the model is at the ir level, its shapes are fixed", "run", text, "--random", "1", "--shape", "x=Nx3")
 
     def test_named_dims_of_onnx(self):

@@ -92,7 +92,7 @@ static gboolean
 mean_of_hints(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
     kiln_foreach_node_safe (node, function) {
-        if (node->op != KILN_OP_reduce_mean || !kiln_type_is_open(&node->operands[0].value->type))
+        if (node->op != KILN_OP_reduce_mean)
             continue;
         kiln_pass_note(context, "mean", "%s", kiln_node_label(node));
         if (!mean_of_hint(node, error))
