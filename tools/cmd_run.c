@@ -12,7 +12,9 @@
 #include "tools/trace.h"
 #include "tools/values.h"
 
+#include "graph/arena.h"
 #include "graph/base/random.h"
+#include "graph/binding.h"
 #include "graph/base/write_file.h"
 #include "graph/module/folding.h"
 #include "runtime/tensors/tensor_compare.h"
@@ -172,9 +174,18 @@ output_name(const KilnExecution *execution, unsigned i)
     return execution->program->outputs.info[i].name;
 }
 
+static JsonObject *
+numbers_json(const KilnDimBinding *numbers)
+{
+    JsonObject *object = json_object_new();
+    for (uint32_t i = 0; i < numbers->n; i++)
+        json_object_set_int_member(object, numbers->names[i].name, numbers->names[i].number);
+    return object;
+}
+
 static void
 print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecution *execution,
-              const GPtrArray *outputs, char **labels)
+              const GPtrArray *outputs, const KilnDimBinding *numbers, char **labels)
 {
     if (!options->json) {
         for (unsigned i = 0; i < outputs->len; i++)
@@ -193,6 +204,8 @@ print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecu
     json_object_set_double_member(root, "run_ms", execution->run_ms);
     if (run->profile)
         json_object_set_array_member(root, "profile", kiln_profile_json(execution->session));
+    if (numbers->n)
+        json_object_set_object_member(root, "dims", numbers_json(numbers));
     kiln_print_json(root);
 }
 
@@ -262,6 +275,29 @@ load_constants(const KilnInputs *inputs, const KilnModel *model, GError **error)
 }
 
 static gboolean
+show(const RunOptions *run, KilnOptions *options, const KilnModel *model, KilnExecution *execution,
+     const GPtrArray *inputs, char **labels, GError **error)
+{
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    const KilnDimBinding numbers = kiln_inputs_numbers(arena, model, inputs, options->shapes);
+    if (options->trace)
+        kiln_trace_session(options->progress.trace, execution->session, &numbers);
+    g_autoptr(GPtrArray) outputs = kiln_execution_outputs(execution, error);
+    if (!outputs || (run->out_dir && !write_tensors(run, run->out_dir, "output",
+                                                    &execution->program->outputs, outputs, error)))
+        return FALSE;
+    if (run->values_dir &&
+        !dump_values(run, options, model, execution->program, inputs, outputs, error))
+        return FALSE;
+    print_outputs(run, options, execution, outputs, &numbers, labels);
+    if (run->profile && !options->json) {
+        fflush(stdout); /* in order, where both go to one place */
+        kiln_profile_print(execution->session, execution->run_ms, &numbers, options->quiet);
+    }
+    return !run->expect_dir || compare_outputs(run, execution, outputs, error);
+}
+
+static gboolean
 run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
              KilnExecution *execution, GError **error)
 {
@@ -275,23 +311,7 @@ run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
     gboolean ran = kiln_execution_run(execution, (unsigned)run->runs, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
     kiln_clear_progress(options);
-    if (!ran)
-        return FALSE;
-    if (options->trace)
-        kiln_trace_session(options->progress.trace, execution->session);
-    g_autoptr(GPtrArray) outputs = kiln_execution_outputs(execution, error);
-    if (!outputs || (run->out_dir && !write_tensors(run, run->out_dir, "output",
-                                                    &execution->program->outputs, outputs, error)))
-        return FALSE;
-    if (run->values_dir &&
-        !dump_values(run, options, model, execution->program, inputs, outputs, error))
-        return FALSE;
-    print_outputs(run, options, execution, outputs, labels);
-    if (run->profile && !options->json) {
-        fflush(stdout); /* in order, where both go to one place */
-        kiln_profile_print(execution->session, execution->run_ms, options->quiet);
-    }
-    return !run->expect_dir || compare_outputs(run, execution, outputs, error);
+    return ran && show(run, options, model, execution, inputs, labels, error);
 }
 
 static int

@@ -2,6 +2,8 @@
 #include "tools/inputs.h"
 
 #include "exec/random_input.h"
+#include "graph/arena.h"
+#include "graph/binding.h"
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/tensors/tensor_file.h"
@@ -244,4 +246,43 @@ kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "input %s: its shape is open: give --shape %s=…", name, name);
     return random_input(inputs, model, i, types, error);
+}
+
+static void
+add_number(KilnDimBinding *numbers, const char *name, int64_t number)
+{
+    int64_t known;
+    if (name && !kiln_dim_binding_lookup(numbers, name, &known))
+        numbers->names[numbers->n++] = (KilnBoundName){ name, number };
+}
+
+/* NAME=8, which is a dim that the model has no more. */
+static void
+add_pinned(KilnArena *arena, KilnDimBinding *numbers, const KilnModel *model, const char *shape)
+{
+    const char *equals = strrchr(shape, '=');
+    uint64_t number;
+    g_autofree char *name = equals ? g_strndup(shape, (gsize)(equals - shape)) : NULL;
+    bool pins = name && g_ascii_string_to_unsigned(equals + 1, 10, 1, G_MAXINT64, &number, NULL);
+    for (unsigned i = 0; pins && i < model->inputs.n; i++)
+        pins = strcmp(model->inputs.info[i].name, name) != 0;
+    if (pins)
+        add_number(numbers, kiln_arena_strdup(arena, name), (int64_t)number);
+}
+
+KilnDimBinding
+kiln_inputs_numbers(KilnArena *arena, const KilnModel *model, const GPtrArray *inputs,
+                    char **shapes)
+{
+    gsize most = (gsize)inputs->len * KILN_MAX_RANK + (shapes ? g_strv_length(shapes) : 0);
+    KilnDimBinding numbers = { 0, kiln_arena_new0(arena, KilnBoundName, most + 1) };
+    for (guint i = 0; i < inputs->len; i++) {
+        const KilnType *type = &model->inputs.types[i];
+        const KilnTensor *tensor = g_ptr_array_index(inputs, i);
+        for (int d = 0; d < type->rank && d < tensor->type.rank; d++)
+            add_number(&numbers, kiln_type_dim_name(type, d), tensor->type.dims[d]);
+    }
+    for (char **shape = shapes; shape && *shape; shape++)
+        add_pinned(arena, &numbers, model, *shape);
+    return numbers;
 }

@@ -3,6 +3,8 @@
 #ifndef KILN_TOOLS_INPUTS_H
 #define KILN_TOOLS_INPUTS_H
 
+#include "graph/arena.h"
+#include "graph/binding.h"
 #include "graph/tensor.h"
 #include "runtime/model.h"
 #include "runtime/tensors/image.h"
@@ -36,5 +38,9 @@ const char *kiln_inputs_file(const KilnInputs *inputs, const char *name);
  * be NULL) receives the file, borrowed, or NULL. */
 KilnTensor *kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
                                const KilnType *types, const char **out_file, GError **error);
+/** The numbers that @inputs (KilnTensor*, one per input) give to the open dims of @model. Then
+ * those that @shapes (of --shape, or NULL) gave to names before. Lives in @arena and @model. */
+KilnDimBinding kiln_inputs_numbers(KilnArena *arena, const KilnModel *model,
+                                   const GPtrArray *inputs, char **shapes);
 
 #endif

@@ -2,7 +2,9 @@
 /* Where the time of a run goes. */
 #include "tools/trace.h"
 
+#include "graph/binding.h"
 #include "kiln.h"
+#include "passes/manager/draws.h"
 #include "runtime/session.h"
 #include "tools/command.h"
 
@@ -101,7 +103,7 @@ print_entries(const KilnProfileEntry *const *entries, unsigned n, double total)
 }
 
 void
-kiln_profile_print(KilnSession *session, double run_ms, bool quiet)
+kiln_profile_print(KilnSession *session, double run_ms, const KilnDimBinding *numbers, bool quiet)
 {
     unsigned n;
     const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
@@ -116,7 +118,10 @@ kiln_profile_print(KilnSession *session, double run_ms, bool quiet)
         fprintf(stderr, "\n");
     }
     print_entries((const KilnProfileEntry *const *)kinds->pdata, kinds->len, total);
-    fprintf(stderr, "%9.4f ms in %u instructions, of %.4f ms of a run\n", total, n, run_ms);
+    g_autofree char *text = kiln_binding_to_string(numbers);
+    g_autofree char *with = *text ? kiln_one_line(text) : NULL;
+    fprintf(stderr, "%9.4f ms in %u instructions, of %.4f ms of a run%s%s\n", total, n, run_ms,
+            with ? " with " : "", with ? with : "");
 }
 
 JsonArray *

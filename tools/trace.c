@@ -4,7 +4,9 @@
  * and instructions run one after the other, so that one ends where the next begins. */
 #include "tools/trace.h"
 
+#include "graph/binding.h"
 #include "kiln.h"
+#include "passes/manager/draws.h"
 #include "runtime/session.h"
 
 #include <string.h>
@@ -92,8 +94,22 @@ add_live(KilnTrace *trace, double at_us, int64_t bytes)
     json_array_add_object_element(trace->events, event);
 }
 
+/* Around the instructions of a run. */
+static void
+add_numbers(KilnTrace *trace, double at_us, double us, const KilnDimBinding *numbers)
+{
+    g_autofree char *name = kiln_binding_to_string(numbers);
+    JsonObject *event = event_new(name, "dims", THREAD_INSTRUCTIONS);
+    JsonObject *args = json_object_new();
+    for (uint32_t i = 0; i < numbers->n; i++)
+        json_object_set_int_member(args, numbers->names[i].name, numbers->names[i].number);
+    set_times(event, at_us, us);
+    json_object_set_object_member(event, "args", args);
+    json_array_add_object_element(trace->events, event);
+}
+
 void
-kiln_trace_session(KilnTrace *trace, KilnSession *session)
+kiln_trace_session(KilnTrace *trace, KilnSession *session, const KilnDimBinding *numbers)
 {
     unsigned n;
     const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
@@ -101,6 +117,8 @@ kiln_trace_session(KilnTrace *trace, KilnSession *session)
     for (unsigned i = 0; i < n; i++)
         total += entries[i]->runs ? entries[i]->ms * 1e3 / (double)entries[i]->runs : 0;
     at = MAX(at - total, 0); /* the run is just over */
+    if (numbers->n)
+        add_numbers(trace, at, total, numbers);
     for (unsigned i = 0; i < n; i++) {
         double us = entries[i]->runs ? entries[i]->ms * 1e3 / (double)entries[i]->runs : 0;
         JsonObject *event =

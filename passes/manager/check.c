@@ -4,7 +4,6 @@
  * open dims has results for several bindings of its names, drawn when it is seen first. */
 #include "passes/manager/check.h"
 
-#include "exec/random_input.h"
 #include "graph/arena.h"
 #include "graph/binding.h"
 #include "ir/open.h"

@@ -2,11 +2,8 @@
 #include "passes/manager/draws.h"
 
 #include "graph/module/folding.h"
-#include "graph/base/number.h"
 #include "ir/open.h"
 #include "ir/target.h"
-
-#include <string.h>
 
 /* Naive kernels take a second for one billion operations, and a check runs many times. */
 enum {

@@ -187,7 +187,7 @@ join_dims(const ShapeText *shape, const char *between)
 
 /* A run would refuse it, so every command does. */
 static gboolean
-check_input(const ShapeText *text, const KilnType *type, GError **error)
+check_input(const KilnModel *model, const ShapeText *text, const KilnType *type, GError **error)
 {
     bool fits = type->rank < 0 || type->rank == text->rank;
     for (int d = 0; fits && d < text->rank && type->rank >= 0; d++)
@@ -197,8 +197,8 @@ check_input(const ShapeText *text, const KilnType *type, GError **error)
         return TRUE;
     g_autofree char *expected = kiln_type_to_string(type);
     g_autofree char *found = join_dims(text, ",");
-    return kiln_throw(error, KILN_ERROR_SHAPE, "--shape: input %s: expected %s, found %s[%s]",
-                      text->name, expected, kiln_dtype_name(type->dtype), found);
+    return kiln_throw(error, KILN_ERROR_SHAPE, "%s: input %s: expected %s, found %s[%s]",
+                      model->name, text->name, expected, kiln_dtype_name(type->dtype), found);
 }
 
 /* Whether an open dim has that name, in the model or by a --shape. */
@@ -271,9 +271,10 @@ state_named(const KilnModel *model, const GArray *texts, const ShapeText *text, 
 }
 
 static gboolean
-state_input(const KilnType *type, const ShapeText *text, GArray *out, GError **error)
+state_input(const KilnModel *model, const KilnType *type, const ShapeText *text, GArray *out,
+            GError **error)
 {
-    if (!check_input(text, type, error))
+    if (!check_input(model, text, type, error))
         return FALSE;
     for (int d = 0; d < text->rank; d++) {
         KilnDimStatement statement = { "--shape", text->name,         text->rank,
@@ -291,7 +292,7 @@ state_shapes(const KilnModel *model, const GArray *texts, GArray *out, GError **
         const ShapeText *text = &g_array_index(texts, ShapeText, s);
         int input = find_input(model, text->name);
         if (input < 0 ? !state_named(model, texts, text, out, error)
-                      : !state_input(&model->inputs.types[input], text, out, error))
+                      : !state_input(model, &model->inputs.types[input], text, out, error))
             return FALSE;
     }
     return TRUE;

@@ -51,7 +51,7 @@ class Sweep(CliTest):
                       self.kiln_err("--shape", "M=1..8", "--sweep", "M=8..9", "--min-time", "0.001", model, status=FAILED))
         self.assertIn("input x: its shape is open: give --shape or --sweep", self.kiln_err(model, status=FAILED))
         self.assertIn("--sweep: the model has no open dim Q", self.kiln_err("--sweep", "Q=1..2", model, status=FAILED))
-        self.assertIn("--shape: the model has no input q", self.kiln_err("--shape", "q=3", model, status=FAILED))
+        self.assertIn("--shape: expected one of the inputs x or of the open dims N, M, found q", self.kiln_err("--shape", "q=3", model, status=FAILED))
 
     def test_ranges(self):
         for text in ("N", "N=1", "N=1..", "=1..2", "N=3..2", "N=0..2", "N=1..2:0", "N=1..2:x"):

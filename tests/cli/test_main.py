@@ -120,7 +120,7 @@ class Options(CliTest):
             for command in ("run", "opt", "memory"):
                 self.fails(USAGE, f"--shape: expected NAME=1x3x224x224, found {text}", command, model, "--shape", text)
         for command in ("run", "opt", "memory"):
-            self.fails(USAGE, "the model has no input q", command, model, "--shape", "q=1")
+            self.fails(USAGE, "expected one of the inputs x, y, found q", command, model, "--shape", "q=1")
             self.fails(FAILED, ("input x: expected f32[2,3], found f32[2,4]", "add.kiln"), command, model, "--shape", "x=2x4")
 
     def test_options_take_no_effect_on_the_result(self):

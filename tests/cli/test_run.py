@@ -205,6 +205,7 @@ class OtherTools(CliTest):
         self.assertIn("conv3", [entry[-1] for entry in entries])
         self.assertEqual(sum(int(kind[-1]) for kind in kinds), len(entries))
         self.assertRegex(lines[-1], rf"^ +[\d.]+ ms in {len(entries)} instructions, of [\d.]+ ms of a run$")
+        self.assertNotIn("dims", self.json("run", MODEL, "--random", "1", "--profile", "--json"))
         quiet = self.kiln_err("run", MODEL, "--random", "1", "--profile", "--no-offload", "--quiet").splitlines()
         self.assertEqual(len(quiet), len(kinds) + 2)
         document = self.json("run", MODEL, "--random", "1", "--profile", "--no-offload", "--json")
@@ -399,6 +400,22 @@ constants {{ @i = [{}] : i64[2] }}
         expected = self.kiln("run", model, *inputs[9])
         self.assertEqual(self.kiln("run", model, *inputs[9], "--shape-hint", "N=3"), expected)
 
+    def test_profiles_name_the_numbers_of_open_dims(self):
+        model = self.write("pair.kiln", "graph @f(%x: f32[N,M], %y: f32[M,3]) {\n  %z = matmul(%x, %y) : f32[N,3]\n  return %z\n}\n")
+        for n in 2, 40:
+            run = "run", model, "--random", "1", "--shape", f"x={n}x5", "--shape", "M=5"
+            self.assertRegex(self.kiln_err(*run, "--profile"), rf" ms in 1 instructions, of [\d.]+ ms of a run with N={n}, M=5\n$")
+            document = self.json(*run, "--profile", "--json")
+            self.assertEqual(document["dims"], {"N": n, "M": 5})
+            self.assertEqual([entry["flops"] for entry in document["profile"]], [2 * n * 5 * 3])
+            self.kiln(*run, "--trace", "trace.json")
+            events = json.loads((self.dir / "trace.json").read_text())["traceEvents"]
+            around = next(event for event in events if event.get("cat") == "dims")
+            self.assertEqual((around["name"], around["args"]), (f"N={n}, M=5", {"N": n, "M": 5}))
+            inside = next(event for event in events if event.get("args", {}).get("kernel"))
+            self.assertEqual(inside["args"]["flops"], 2 * n * 5 * 3)
+            self.assertGreaterEqual(inside["ts"] + 1e-3, around["ts"])
+
     def test_some_dims_of_an_input(self):
         model = self.write("pair.kiln", "graph @f(%x: f32[N,M], %y: f32[M,3]) {\n  %z = matmul(%x, %y) : f32[N,3]\n  return %z\n}\n")
         self.write("x.npy", npy("<f4", (2, 4), floats(*range(8))))
@@ -416,9 +433,9 @@ constants {{ @i = [{}] : i64[2] }}
         model = self.write("pair.kiln", "graph @f(%x: f32[N,8], %y: f32[N,8]) {\n  %z = add(%x, %y) : f32[N,8]\n  return %z\n}\n")
         for status, message, shapes in (
                 (FAILED, "--shape: input x: dim 1: expected 8, as the model says, found a name or a range", ("x=4x1..8",)),
-                (FAILED, "--shape: input x: expected f32[N,8], found f32[1..4,8,8]", ("x=1..4x8x8",)),
-                (FAILED, "--shape: input x: expected f32[N,8], found f32[4]", ("x=4",)),
-                (FAILED, "--shape: input x: expected f32[N,8], found f32[4,7]", ("x=4x7",)),
+                (FAILED, "input x: expected f32[N,8], found f32[1..4,8,8]", ("x=1..4x8x8",)),
+                (FAILED, "input x: expected f32[N,8], found f32[4]", ("x=4",)),
+                (FAILED, "input x: expected f32[N,8], found f32[4,7]", ("x=4x7",)),
                 (USAGE, "--shape: dim N: expected one name, found A and B", ("x=Ax8", "y=Bx8")),
                 (USAGE, "--shape: dim N: expected one range, found 1..4 and 5..8", ("x=1..4x8", "y=5..8x8")),
                 (USAGE, "--shape: dim N: expected one range, found a multiple of 3 in 3..4 and a multiple of 4 in 1..11",

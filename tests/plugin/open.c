@@ -5,6 +5,8 @@
 #include <graph/op/additive.h>
 #include <graph/size.h>
 
+#include <string.h>
+
 /* --- graphs --- */
 
 /* "dim 0 = past + t in 2..64, likely 24, a multiple of 1" */
