@@ -7,6 +7,7 @@
 #include "ir/target.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
+#include "passes/pipeline/pipeline.h"
 #include "runtime/compile.h"
 #include "runtime/digest/digest.h"
 #include "runtime/model.h"
@@ -29,21 +30,36 @@ typedef struct {
     void *data;
 } Watcher;
 
+/* The type of @value with the numbers of @tensor: expressions of two graphs may differ. */
+static char *
+type_of(const KilnValue *value, const KilnTensor *tensor)
+{
+    KilnType type = value->type;
+    for (int d = 0; d < type.rank && type.rank == tensor->type.rank; d++) {
+        if (type.open[d])
+            type.dims[d] = tensor->type.dims[d];
+        type.open[d] = NULL;
+    }
+    return kiln_type_to_string(&type);
+}
+
 static gboolean
 see_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
 {
     const Watcher *watcher = data;
     if (value->def->op == KILN_OP_const)
         return TRUE;
-    g_autofree char *type = kiln_type_to_string(&value->type);
+    g_autofree char *type = type_of(value, *io_tensor);
     g_autoptr(KilnTensor) handle = kiln_tensor_copy(*io_tensor);
     KilnNamedValue named = { value->name, kiln_op_info(value->def->op)->name, type, handle };
     return watcher->see(&named, watcher->data, error);
 }
 
-/* What a run with @inputs is specialised for. The bytes that bindings point to go to @kept. */
+/* What a run with @inputs is specialised for. Dims that @open leaves open stay so, unless it is
+ * NULL. The bytes that bindings point to go to @kept. */
 static KilnBinding *
-bindings_of(const KilnModel *model, const GPtrArray *inputs, GPtrArray *kept, GError **error)
+bindings_of(const KilnModel *model, const KilnBinding *open, const GPtrArray *inputs,
+            GPtrArray *kept, GError **error)
 {
     g_autofree KilnBinding *bindings = g_new0(KilnBinding, model->inputs.n + 1);
     g_autofree bool *decides = kiln_value_inputs(model->module);
@@ -51,6 +67,8 @@ bindings_of(const KilnModel *model, const GPtrArray *inputs, GPtrArray *kept, GE
         const KilnTensor *tensor = g_ptr_array_index(inputs, i);
         bindings[i].rank = tensor->type.rank;
         memcpy(bindings[i].dims, tensor->type.dims, sizeof bindings[i].dims);
+        if (open && !decides[i])
+            bindings[i] = open[i];
         if (!decides[i])
             continue;
         GBytes *bytes = kiln_tensor_view(tensor, error);
@@ -119,6 +137,40 @@ call_folds(const KilnModule *module, const KilnTarget *target, Known *known, GEr
     return TRUE;
 }
 
+/* How the graph of a model is made. */
+typedef struct {
+    const KilnModel *model;
+    const KilnPassPipeline *passes;
+    const KilnPassOptions *options;
+    const GPtrArray *inputs;
+} Making;
+
+/* @open: see bindings_of(). */
+static KilnModule *
+make_graph(const Making *making, const KilnBinding *open, KilnPassReport *report, GError **error)
+{
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    g_autofree KilnBinding *bindings =
+        bindings_of(making->model, open, making->inputs, kept, error);
+    return bindings ? kiln_compile_graph(making->model, bindings, making->passes, making->options,
+                                         report, error)
+                    : NULL;
+}
+
+/* Whether a program of the model keeps dims open: some are, and there is code for them. */
+static bool
+stays_open(const Making *making, const KilnBinding *bindings)
+{
+    const KilnModel *model = making->model;
+    bool open = false;
+    for (unsigned i = 0; i < model->inputs.n; i++)
+        open |= !kiln_type_is_static(&model->inputs.types[i]) && kiln_binding_is_open(&bindings[i]);
+    KilnModule *module = open ? make_graph(making, bindings, NULL, NULL) : NULL;
+    g_autoptr(KilnIRModule) ir =
+        module ? kiln_compile_ir(module, making->passes, making->options, NULL, NULL) : NULL;
+    return ir != NULL;
+}
+
 KilnModule *
 kiln_values_optimize(KilnOptions *options, const KilnModel *model, const KilnPipeline *pipeline,
                      const GPtrArray *inputs, KilnPassReport *report, GError **error)
@@ -128,13 +180,11 @@ kiln_values_optimize(KilnOptions *options, const KilnModel *model, const KilnPip
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "values have names at the graph level only: %s is at the ir level",
                                model->name);
-    if (!kiln_options_passes(options, pipeline, &pass_options, error))
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
+    if (!bindings || !kiln_options_passes(options, pipeline, &pass_options, error))
         return NULL;
-    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-    g_autofree KilnBinding *bindings = bindings_of(model, inputs, kept, error);
-    return bindings
-               ? kiln_compile_graph(model, bindings, pipeline->passes, &pass_options, report, error)
-               : NULL;
+    const Making making = { model, pipeline->passes, &pass_options, inputs };
+    return make_graph(&making, stays_open(&making, bindings) ? bindings : NULL, report, error);
 }
 
 gboolean

@@ -18,8 +18,9 @@ typedef struct {
 } KilnNamedValue;
 typedef gboolean (*KilnNamedValueFn)(const KilnNamedValue *value, void *data, GError **error);
 
-/** Optimizes the graph of @model for @inputs (KilnTensor*, one per input). @model must be at the
- * graph level. @report may be NULL. */
+/** Optimizes the graph of @model for @inputs (KilnTensor*, one per input), as a program does: dims
+ * that --shape leaves open stay so where there is code for them. @model must be at the graph level.
+ * @report may be NULL. */
 KilnModule *kiln_values_optimize(KilnOptions *options, const KilnModel *model,
                                  const KilnPipeline *pipeline, const GPtrArray *inputs,
                                  KilnPassReport *report, GError **error);

@@ -7,7 +7,7 @@ import shutil
 import struct
 import unittest
 
-from harness import ADD, FAILED, MISMATCH, MODEL, OK, OPEN, USAGE, CliTest, main
+from harness import ADD, FAILED, MISMATCH, MODEL, OK, OPEN, USAGE, CliTest, floats, main, npy
 
 PLUGIN = pathlib.Path(os.environ.get("KILN_PLUGIN_DIR", "/nonexistent")) / "plugin-wrong.so"
 
@@ -17,6 +17,18 @@ CHAIN = """graph @chain(%x: f32[2,3]) {
   %e = exp(%n) : f32[2,3]
   %t = transpose(%e) {perm=[1,0]} : f32[3,2]
   return %t
+}
+"""
+MEAN = """graph @mean(%x: f32[N,3]) {
+  %axes = const @axes : i64[1]
+  %t = tanh(%x) : f32[N,3]
+  %m = reduce_mean(%t, %axes) {keepdims=false} : f32[3]
+  %e = exp(%m) : f32[3]
+  return %e
+}
+
+constants {
+  @axes = [0] : i64[1]
 }
 """
 
@@ -93,6 +105,19 @@ class Compare(CliTest):
         self.assertEqual(result.returncode, USAGE)
         self.assertIn("input x: its shape is open: give --shape x=", result.stderr)
         self.compare(OK, model, "--shape", "x=2x3", "--shape", "y=2x3")
+
+    def test_values_of_open_programs(self):
+        """A pass that takes the hint for the truth: the program is open, and so is its graph."""
+        model = self.write("mean.kiln", MEAN)
+        (self.dir / "x.npy").write_bytes(npy("<f4", (5, 3), floats(*range(15))))
+        found = self.document(MISMATCH, model, "--pipeline", self.wrong(name="mean-of-hints"), "-i", "x=x.npy")
+        self.assertEqual(found["diverging"][0]["name"], "m")
+        # With numbers it is compiled for them: the hint is what they are.
+        self.compare(OK, model, "--pipeline", self.wrong(name="mean-of-hints"), "-i", "x=x.npy", "--shape", "x=5x3")
+        self.compare(OK, model, "-i", "x=x.npy")
+        for folder, options in (("a", ()), ("b", ("--shape", "x=5x3"))):
+            self.kiln("run", model, "-i", "x=x.npy", "--pipeline", "none", "--dump-values", folder, *options)
+        self.assertIn("0 differ (0 only in A, 0 only in B, 0 with another type)", self.compare(OK, "a", "b"))
 
     def test_folders(self):
         for folder, seed in (("a", "1"), ("b", "1"), ("c", "2")):

@@ -7,6 +7,7 @@ import onnx_writer as onnx
 from harness import DIGITS, FAILED, OK, USAGE, CliTest, main
 
 RELU = onnx.model([onnx.node("Relu", ["x"], ["y"], "r")], [onnx.value("x", onnx.FLOAT, [3])], [onnx.value("y", onnx.FLOAT, [3])])
+OPEN = onnx.model([onnx.node("Relu", ["x"], ["y"], "r")], [onnx.value("x", onnx.FLOAT, ["N", 2])], [onnx.value("y", onnx.FLOAT, ["N", 2])])
 ODD = onnx.model([onnx.node("Frobnicate", ["x"], ["y"], "f")], [onnx.value("x", onnx.FLOAT, [3])],
                  [onnx.value("y", onnx.FLOAT, [3])])
 
@@ -44,6 +45,21 @@ class Verify(CliTest):
         self.assertEqual(self.lines("two")[0], "PASS two")
         self.case("two", sets=[((-1, 2, 3), (0, 2, 3)), ((1, 1, -1), (1, 1, -1))])
         self.assertRegex(self.lines("two", status=FAILED)[0], r"^FAIL two: test_data_set_1: output y: 1 of 3 elements differ")
+
+    def test_data_sets_of_several_shapes(self):
+        """One program of a model with open dims runs all of them."""
+        self.write("open/model.onnx", OPEN)
+        for i, n in enumerate((3, 1, 5, 3)):
+            given = [k - 1.5 for k in range(2 * n)]
+            self.write(f"open/test_data_set_{i}/input_0.pb", onnx.float_tensor("x", (n, 2), given))
+            self.write(f"open/test_data_set_{i}/output_0.pb", onnx.float_tensor("y", (n, 2), [max(x, 0) for x in given]))
+        for options in (), ("--poison",), ("--shape", "N=1..5"), ("--shape", "x=?x2"):
+            self.assertEqual(self.lines("open", *options), ["PASS open", "1 passed, 0 failed, 0 skipped"])
+        for shape, why in (("N=1..4", "test_data_set_2: input x: dim N: expected 1..4, found 5"),
+                           ("N=3", r"test_data_set_1: input x: expected f32\[3,2\], found f32\[1,2\]"),
+                           ("q=3", "--shape: expected one of the inputs x or of the open dims N, found q"),
+                           ("x=3", r".*model.onnx: input x: expected f32\[N,2\], found f32\[3\]")):
+            self.assertRegex(self.lines("open", "--shape", shape, status=FAILED)[0], f"^FAIL open: {why}$")
 
     def test_unsupported_is_skipped(self):
         self.case("odd", model=ODD)
