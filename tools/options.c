@@ -441,6 +441,11 @@ kiln_options_bindings(const KilnOptions *options, const KilnModel *model, GError
 {
     const KilnShapeTexts texts = { options->shapes, options->shape_hints };
     unsigned n_shapes;
+    if (model->ir_text && options->shapes)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "--shape: expected a model at the graph level, found %s at the ir "
+                               "level",
+                               model->name);
     KilnShape *shapes = kiln_shapes_of_texts(&texts, model, &n_shapes, error);
     if (!shapes)
         return NULL;

@@ -320,10 +320,6 @@ kiln_model_with_texts(KilnModel *model, const KilnShapeTexts *given, GError **er
     g_autoptr(GArray) texts = parse_shapes(given, error);
     g_autoptr(GArray) statements = g_array_new(FALSE, FALSE, sizeof(KilnDimStatement));
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    if (texts && texts->len && model->ir_text)
-        return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "--shape: %s: the model is at the ir level, its shapes are fixed",
-                               model->name);
     if (!texts || !state_shapes(model, texts, statements, error) ||
         !state_hints(given, names, statements, error))
         return NULL;

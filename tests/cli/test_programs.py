@@ -116,7 +116,7 @@ class Programs(Compiled):
         self.fails(USAGE, "its shape is open: give --shape x=", "run", program, "--random", "1")
         self.fails(FAILED, "dim T: expected a multiple of 8 in 8..64, found 12", "run", program, "--random", "1", "--shape", "x=12x64")
         self.fails(FAILED, "expected f32[T,64], found", "run", program, "--random", "1", "--shape", "x=8x65")
-        self.fails(USAGE, "the model has no input z", "run", program, "--random", "1", "--shape", "z=8")
+        self.fails(USAGE, "expected one of the inputs x or of the open dims T, found z", "run", program, "--random", "1", "--shape", "z=8")
         self.fails(USAGE, "dims of inputs take numbers alone", "run", program, "--random", "1", "--shape", "x=1..8x64")
         self.assertIn("proved", self.kiln("memory", program))
         self.assertEqual(self.outputs(program, "--shape", "x=8x64"), self.outputs(program, "--shape", "x=8x64", "--threads", "1"))
