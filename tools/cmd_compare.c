@@ -18,7 +18,10 @@
 #include "tools/inputs.h"
 #include "tools/values.h"
 
+#include "graph/arena.h"
+#include "graph/binding.h"
 #include "passes/manager/numerics.h"
+#include "passes/manager/results.h"
 #include "runtime/tensors/tensor_compare.h"
 #include "tools/command.h"
 
@@ -327,9 +330,11 @@ widen(Reach *reach, const KilnPipeline *pipeline, const KilnPassReport *report)
 /* By what the passes on graphs did to @module. */
 static void
 widen_by_graph(Compare *compare, const KilnPipeline *pipeline, const KilnPassReport *report,
-               const KilnModule *module)
+               const KilnModule *module, const GPtrArray *inputs)
 {
-    KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(module));
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    const KilnDimBinding numbers = kiln_results_numbers(arena, kiln_module_entry(module), inputs);
+    KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(module), &numbers);
     widen(&compare->of_graph, pipeline, report);
     widen(&compare->of_outputs, pipeline, report);
     compare->terms = kiln_error_terms_join(&compare->terms, &terms);
@@ -362,7 +367,7 @@ visit_side(KilnOptions *options, const Side *side, KilnModel *model, const GPtrA
         pipeline ? kiln_values_optimize(options, model, pipeline, inputs, report, error) : NULL;
     if (!module)
         return FALSE;
-    widen_by_graph(compare, pipeline, report, module);
+    widen_by_graph(compare, pipeline, report, module, inputs);
     compare->reach = &compare->of_graph;
     if (!kiln_values_of_graph(options, model, module, inputs, see, compare, error) ||
         !widen_by_ir(compare, options, pipeline, g_steal_pointer(&module), error))

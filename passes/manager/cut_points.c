@@ -2,6 +2,7 @@
 #include "passes/manager/cut_points.h"
 
 #include "exec/eval.h"
+#include "graph/arena.h"
 #include "graph/op/quantize.h"
 #include "passes/manager/numerics.h"
 #include "passes/manager/ties.h"
@@ -30,6 +31,7 @@ kiln_record_new(KilnResults *results)
     KilnRecord *record = g_new0(KilnRecord, 1);
     record->results = results;
     record->roundings = 1;
+    record->arena = kiln_arena_new();
     record->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, value_free);
     return record;
 }
@@ -41,6 +43,7 @@ kiln_record_free(KilnRecord *record)
         return;
     kiln_results_free(record->results);
     g_hash_table_unref(record->values);
+    kiln_arena_free(record->arena);
     g_free(record);
 }
 
@@ -64,7 +67,8 @@ static gboolean
 note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
 {
     (void)error;
-    GHashTable *values = data;
+    const KilnRecord *record = data;
+    GHashTable *values = record->values;
     char *key = key_of(value);
     if (!key)
         return TRUE;
@@ -74,7 +78,7 @@ note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **
     g_autofree char *of = real ? key_of(real) : NULL;
     const Value *read = of ? g_hash_table_lookup(values, of) : NULL;
     if (read)
-        noted->real = kiln_real_make(real, kiln_tensor_copy(read->tensor));
+        noted->real = kiln_real_make(real, &record->numbers, kiln_tensor_copy(read->tensor));
     g_hash_table_replace(values, key, noted);
     return TRUE;
 }
@@ -85,7 +89,9 @@ kiln_record_graph(const KilnFunction *function, const KilnTarget *target, const 
 {
     KilnRecord *record = kiln_record_new(NULL);
     record->inputs = inputs;
-    const KilnWatch watch = { note_value, record->values };
+    if (inputs)
+        record->numbers = kiln_results_numbers(record->arena, function, inputs);
+    const KilnWatch watch = { note_value, record };
     record->results = kiln_results_watched(function, target, inputs, &watch, error);
     if (record->results)
         return record;
@@ -142,7 +148,8 @@ fits(const Cut *cut, const Value *was, const KilnValue *value, const KilnTensor 
         return false;
     const KilnValue *real = kiln_real_quantized(value);
     KilnTensor *read = real ? g_hash_table_lookup(cut->reals, real) : NULL;
-    const KilnReal now = read ? kiln_real_make(real, read) : (KilnReal){ NULL, 0, 0 };
+    const KilnReal now =
+        read ? kiln_real_make(real, &cut->before->numbers, read) : (KilnReal){ NULL, 0, 0 };
     for (int i = 0; i < 2; i++) {
         KilnTensor *others =
             kiln_without_ties(was->tensor, is, value->type.quant, i ? &now : &was->real);
@@ -188,7 +195,8 @@ kiln_record_compare_cut(const KilnRecord *before, const KilnFunction *function,
     g_autoptr(GHashTable) reals = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
     Cut cut = { .before = before,
                 .numerics = numerics,
-                .terms = MAX(before->results->terms.terms, kiln_error_terms(function).terms) *
+                .terms = MAX(before->results->terms.terms,
+                             kiln_error_terms(function, &before->numbers).terms) *
                          before->roundings,
                 .wrong = wrong,
                 .reals = reals };

@@ -21,6 +21,8 @@
 #ifndef KILN_PASSES_MANAGER_CUT_POINTS_H
 #define KILN_PASSES_MANAGER_CUT_POINTS_H
 
+#include "graph/arena.h"
+#include "graph/binding.h"
 #include "passes/manager/results.h"
 #include "passes/pass.h"
 
@@ -29,6 +31,8 @@ typedef struct {
     KilnResults *results;
     GHashTable *values;      /* function, name and type, as text → tensor and step */
     const GPtrArray *inputs; /* borrowed; NULL: random ones, seeded by name */
+    KilnArena *arena;        /* of the numbers */
+    KilnDimBinding numbers;  /* of open dims, as @inputs give them */
     uint32_t roundings;      /* applications that may round one value; scales the bounds */
 } KilnRecord;
 

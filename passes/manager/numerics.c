@@ -3,6 +3,7 @@
 #include "passes/manager/numerics.h"
 
 #include "graph/base/number.h"
+#include "graph/binding.h"
 #include "ir/stack.h"
 
 #include <math.h>
@@ -110,26 +111,45 @@ kiln_node_step(const KilnNode *node)
     return most;
 }
 
-double
-kiln_node_terms(const KilnNode *node)
+/* The type of @value, or NULL, with the numbers that open dims have in the run. */
+static const KilnType *
+type_at(const KilnValue *value, const KilnDimBinding *binding, KilnType *out)
 {
-    const KilnValue *a = kiln_node_operand(node, 0), *b = kiln_node_operand(node, 1);
-    const KilnType *out = node->n_results ? &node->results[0].type : NULL;
-    return terms_of(kiln_op_info(node->op)->name, a ? &a->type : NULL, b ? &b->type : NULL, out);
+    if (!value)
+        return NULL;
+    *out = value->type.rank < 0 ? value->type : kiln_type_at_hints(&value->type);
+    for (int d = 0; binding && d < value->type.rank; d++) {
+        const KilnDim *open = value->type.open[d];
+        int64_t number;
+        if (open &&
+            kiln_dim_evaluate(open, kiln_dim_binding_lookup, (void *)binding, &number, NULL))
+            out->dims[d] = number;
+    }
+    return out;
+}
+
+double
+kiln_node_terms(const KilnNode *node, const KilnDimBinding *binding)
+{
+    KilnType types[3];
+    const KilnType *a = type_at(kiln_node_operand(node, 0), binding, &types[0]);
+    const KilnType *b = type_at(kiln_node_operand(node, 1), binding, &types[1]);
+    const KilnType *out = type_at(node->n_results ? &node->results[0] : NULL, binding, &types[2]);
+    return terms_of(kiln_op_info(node->op)->name, a, b, out);
 }
 
 KilnErrorTerms
-kiln_error_terms(const KilnFunction *function)
+kiln_error_terms(const KilnFunction *function, const KilnDimBinding *binding)
 {
     KilnErrorTerms terms = { .terms = 1 };
     kiln_foreach_node (node, function) {
-        terms.terms += kiln_node_terms(node);
+        terms.terms += kiln_node_terms(node, binding);
         double step = kiln_node_step(node);
         terms.step = MAX(terms.step, step);
         if (node->op != KILN_OP_const && node->n_results) /* exact in any type that holds it */
             terms.epsilon = MAX(terms.epsilon, half_epsilon(&node->results[0].type));
         kiln_foreach_region (region, node) {
-            KilnErrorTerms inner = kiln_error_terms(region);
+            KilnErrorTerms inner = kiln_error_terms(region, binding);
             inner.terms += terms.terms;
             terms = kiln_error_terms_join(&terms, &inner);
         }

@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_MANAGER_NUMERICS_H
 #define KILN_PASSES_MANAGER_NUMERICS_H
 
+#include "graph/binding.h"
 #include "passes/pass.h"
 
 /** The parts of the error bound of a function. */
@@ -13,11 +14,12 @@ typedef struct {
     double epsilon;
 } KilnErrorTerms;
 
-/** Roundings that can add up in one result of @node. */
-double kiln_node_terms(const KilnNode *node);
+/** Roundings that can add up in one result of @node. Open dims have the numbers of @binding; those
+ * that it lacks, or all where it is NULL, have their hints. */
+double kiln_node_terms(const KilnNode *node, const KilnDimBinding *binding);
 /** The largest quantization step of the operands of @node; 0 if none is quantized. */
 double kiln_node_step(const KilnNode *node);
-KilnErrorTerms kiln_error_terms(const KilnFunction *function);
+KilnErrorTerms kiln_error_terms(const KilnFunction *function, const KilnDimBinding *binding);
 KilnErrorTerms kiln_ir_error_terms(const KilnIRFunction *function);
 
 /** The terms that hold for both. */

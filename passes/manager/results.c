@@ -5,6 +5,7 @@
 #include "exec/eval.h"
 #include "exec/interpret.h"
 #include "exec/random_input.h"
+#include "graph/arena.h"
 #include "graph/binding.h"
 #include "graph/module/folding.h"
 
@@ -76,6 +77,25 @@ kiln_random_inputs(const KilnFunction *function, const KilnDimBinding *binding, 
     return g_steal_pointer(&inputs);
 }
 
+KilnDimBinding
+kiln_results_numbers(KilnArena *arena, const KilnFunction *function, const GPtrArray *inputs)
+{
+    bool whole = is_folded_entry(function);
+    const GPtrArray *arguments = whole ? kiln_module_inputs(function->module) : function->arguments;
+    KilnDimBinding numbers = { 0, kiln_arena_new0(arena, KilnBoundName,
+                                                  (size_t)inputs->len * KILN_MAX_RANK + 1) };
+    for (guint i = 0; i < inputs->len; i++) {
+        const KilnType *type = &((const KilnArgument *)g_ptr_array_index(arguments, i))->value.type;
+        const KilnTensor *tensor = g_ptr_array_index(inputs, i);
+        for (int d = 0; d < type->rank && d < tensor->type.rank; d++) {
+            const char *name = kiln_type_dim_name(type, d);
+            if (name)
+                numbers.names[numbers.n++] = (KilnBoundName){ name, tensor->type.dims[d] };
+        }
+    }
+    return numbers;
+}
+
 static KilnResults *
 watched_on(const KilnFunction *function, const KilnTarget *target, const GPtrArray *inputs,
            const KilnWatch *watch, GError **error)
@@ -87,7 +107,9 @@ watched_on(const KilnFunction *function, const KilnTarget *target, const GPtrArr
               ? kiln_module_watch(function->module, target, tensors, watch, outputs, error)
               : kiln_graph_watch(function, target, tensors, watch, outputs, error)))
         return NULL;
-    KilnResults *results = kiln_results_new(kiln_error_terms(function));
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    const KilnDimBinding numbers = kiln_results_numbers(arena, function, inputs);
+    KilnResults *results = kiln_results_new(kiln_error_terms(function, &numbers));
     for (guint i = 0; i < n; i++)
         kiln_results_add(results, g_ptr_array_index(function->result_names, i), outputs[i]);
     return results;

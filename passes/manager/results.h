@@ -4,6 +4,7 @@
 #define KILN_PASSES_MANAGER_RESULTS_H
 
 #include "exec/eval.h"
+#include "graph/arena.h"
 #include "graph/binding.h"
 #include "passes/manager/numerics.h"
 #include "passes/pass.h"
@@ -26,6 +27,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnResults, kiln_results_free)
 GPtrArray *kiln_random_inputs(const KilnFunction *function, const KilnDimBinding *binding,
                               uint64_t seed, GError **error);
 GPtrArray *kiln_ir_random_inputs(const KilnIRFunction *function, uint64_t seed, GError **error);
+/** The numbers that @inputs give to the names that open dims of @function have. Lives in @arena and
+ * the function. */
+KilnDimBinding kiln_results_numbers(KilnArena *arena, const KilnFunction *function,
+                                    const GPtrArray *inputs);
 /** Evaluates @function on @inputs, at either level. */
 KilnResults *kiln_results_on(const KilnFunction *function, const KilnTarget *target,
                              const GPtrArray *inputs, GError **error);

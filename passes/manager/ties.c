@@ -2,6 +2,7 @@
 #include "passes/manager/ties.h"
 
 #include "graph/base/number.h"
+#include "graph/binding.h"
 #include "graph/op/quantize.h"
 #include "passes/manager/numerics.h"
 #include "passes/query/quant_range.h"
@@ -22,14 +23,14 @@ kiln_real_quantized(const KilnValue *value)
 }
 
 static double
-terms_behind(const KilnValue *value, int depth)
+terms_behind(const KilnValue *value, const KilnDimBinding *binding, int depth)
 {
     const KilnNode *node = value ? value->def : NULL;
     if (!node || depth == 0 || node->op == KILN_OP_const || !kiln_dtype_is_float(value->type.dtype))
         return 0;
-    double terms = kiln_node_terms(node);
+    double terms = kiln_node_terms(node, binding);
     for (uint32_t i = 0; i < node->n_operands && node->op != KILN_OP_dequantize_linear; i++)
-        terms += terms_behind(node->operands[i].value, depth - 1);
+        terms += terms_behind(node->operands[i].value, binding, depth - 1);
     return terms;
 }
 
@@ -46,9 +47,9 @@ largest(const KilnTensor *tensor)
 }
 
 KilnReal
-kiln_real_make(const KilnValue *value, KilnTensor *tensor)
+kiln_real_make(const KilnValue *value, const KilnDimBinding *binding, KilnTensor *tensor)
 {
-    return (KilnReal){ tensor, terms_behind(value, DEPTH) + 2, largest(tensor) };
+    return (KilnReal){ tensor, terms_behind(value, binding, DEPTH) + 2, largest(tensor) };
 }
 
 double

@@ -4,6 +4,7 @@
 #ifndef KILN_PASSES_MANAGER_TIES_H
 #define KILN_PASSES_MANAGER_TIES_H
 
+#include "graph/binding.h"
 #include "graph/graph.h"
 
 /** The operand of a quantize_linear. */
@@ -17,8 +18,9 @@ typedef struct {
 /** The operand of the quantize_linear that makes @value. NULL if another node makes @value, or if
  * no node makes the operand, or if it is no float. */
 const KilnValue *kiln_real_quantized(const KilnValue *value);
-/** Makes the real of @value from its evaluated @tensor, which is taken over. */
-KilnReal kiln_real_make(const KilnValue *value, KilnTensor *tensor);
+/** Makes the real of @value from its evaluated @tensor, which is taken over. @binding has the
+ * numbers of open dims; NULL: they have their hints. */
+KilnReal kiln_real_make(const KilnValue *value, const KilnDimBinding *binding, KilnTensor *tensor);
 /** The largest error of an element of @real, in steps of @scale: the bound of class U. It takes the
  * largest magnitude as at least 2^7 steps, half of the range of 8 bits. */
 double kiln_real_slack(const KilnReal *real, double scale);

@@ -260,7 +260,7 @@ is_close(const Trial *trial, Numbers numbers, const KilnResults *found, GError *
     Subject subject = {
         .module = module, .inputs = trial->inputs[numbers], .expected = expected, .most = -1
     };
-    expected->terms = kiln_error_terms(kiln_module_entry(module));
+    expected->terms = kiln_error_terms(kiln_module_entry(module), NULL);
     return subject_compare(&subject, found, numerics_of(trial), error);
 }
 

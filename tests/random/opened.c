@@ -265,7 +265,7 @@ work_of(const KilnFunction *function)
     kiln_foreach_node (node, function) {
         for (uint32_t r = 0; r < node->n_results; r++)
             work += (double)MAX(kiln_type_elements(&node->results[r].type), 0) *
-                    MAX(kiln_node_terms(node), 1);
+                    MAX(kiln_node_terms(node, NULL), 1);
     }
     return work;
 }

@@ -83,7 +83,7 @@ most_behind(GHashTable *tensors, const KilnValue *value)
     KilnTensor *tensor = g_hash_table_lookup(tensors, value);
     if (!tensor || !kiln_dtype_is_float(value->type.dtype))
         return 0;
-    double most = kiln_real_make(value, tensor).most;
+    double most = kiln_real_make(value, NULL, tensor).most;
     const KilnNode *node = value->def;
     for (uint32_t i = 0; i < node->n_operands && node->op != KILN_OP_dequantize_linear; i++)
         most =
@@ -153,7 +153,7 @@ find_ties(Search *search, const KilnValue *value, const KilnTensor *stored)
         return;
     g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
     g_autoptr(GBytes) data = kiln_tensor_view(stored, NULL);
-    const KilnReal whole = kiln_real_make(real, tensor);
+    const KilnReal whole = kiln_real_make(real, NULL, tensor);
     const KilnType *type = &stored->type;
     const double least = type->dtype == KILN_DTYPE_i8 ? -128 : 0;
     for (int64_t i = 0; i < kiln_type_elements(type); i++) {
