@@ -120,6 +120,41 @@ recurrent_flops(const KilnInstr *instr, const Count *row)
     return times(times(2, weights), elements(instr, x) / input);
 }
 
+/* Every step decays, reads, adds to and reads a state again: once for each head of queries. */
+static int64_t
+linear_attention_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    const int64_t heads = MAX(kiln_instr_attrs(instr, linear_attention)->kv_num_heads, 1);
+    const int64_t depth = dim_from_end(instr, 3, 1) / heads;
+    const int64_t reads =
+        kiln_add_capped(times(2, elements(instr, 0)), times(5, elements(instr, 4)));
+    return times(depth, reads);
+}
+
+/* 5 n log2 n for a transform of n numbers. */
+static int64_t
+dft_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    const KilnInstrAttrs_dft *attrs = kiln_instr_attrs(instr, dft);
+    const KilnType *out = &kiln_instr_operand(instr, 0)->type;
+    const int64_t extent = MAX(out->dims[attrs->axis], 1), n = attrs->length.v[0];
+    const int64_t lines = elements(instr, 0) / extent / MAX(dim_from_end(instr, 0, 1), 1);
+    int64_t stages = 1;
+    while (n >> stages > 0)
+        stages++;
+    return times(lines, times(times(5, n), stages));
+}
+
+/* Every element of the columns is added once. */
+static int64_t
+col2im_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return elements(instr, 1);
+}
+
 /* The dims of the operand whose term begins at @term, by letter and, under an ellipsis, from the
  * right. Returns where the term ends. */
 static const char *
@@ -239,6 +274,10 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_rnn] = { .count = recurrent_flops, .data = 2 },
     [KILN_INSTR_gru] = { .count = recurrent_flops, .data = 2 },
     [KILN_INSTR_lstm] = { .count = recurrent_flops, .data = 3 },
+    [KILN_INSTR_linear_attention] = { .count = linear_attention_flops },
+    [KILN_INSTR_dft] = { .count = dft_flops },
+    [KILN_INSTR_col2im] = { .count = col2im_flops },
+    [KILN_INSTR_affine_grid] = { .each = 8 },
     [KILN_INSTR_max_pool] = { .count = max_pool_flops },
     [KILN_INSTR_average_pool] = { .count = average_pool_flops },
     [KILN_INSTR_lp_pool] = { .count = lp_pool_flops },

@@ -39,6 +39,7 @@ same_types(KilnOp op)
     case KILN_OP_neg:
     case KILN_OP_relu:
         return KILN_SET_FLOATS | KILN_SET_SIGNED | KILN_SET_QUANTIZED;
+    case KILN_OP_cum_prod:
     case KILN_OP_cum_sum:
         return KILN_SET_FLOATS | KILN_SET_INDICES | KILN_SET(u32) | KILN_SET(u64);
     case KILN_OP_bitwise_not:
@@ -84,6 +85,7 @@ check_same(const KilnInfer *in, GError **error)
         return check_gelu(in, error);
     case KILN_OP_regression:
         return check_regression(in, error);
+    case KILN_OP_cum_prod:
     case KILN_OP_cum_sum:
         return kiln_infer_check_cum_sum(in, error);
     case KILN_OP_instance_normalization:
@@ -136,6 +138,21 @@ KILN_INFER(cast)
     in->out[0].dtype = kiln_attrs(in->node, cast)->to;
     in->out[0].quant = NULL;
     kiln_known_elementwise(in);
+    return TRUE;
+}
+
+/* The same bits as elements of another type. */
+KILN_INFER(bit_cast)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnDType to = kiln_attrs(in->node, bit_cast)->to;
+    if (!kiln_infer_require(in, 0, KILN_SET_ANY & ~KILN_SET(string), error))
+        return FALSE;
+    if (to == KILN_DTYPE_string || kiln_dtype_size(to) != kiln_dtype_size(x->dtype))
+        return kiln_throw(error, KILN_ERROR_TYPE, "to: expected a type as wide as %s, found %s",
+                          kiln_dtype_name(x->dtype), kiln_dtype_name(to));
+    in->out[0] = kiln_infer_plain(x);
+    in->out[0].dtype = to;
     return TRUE;
 }
 

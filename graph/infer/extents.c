@@ -7,6 +7,7 @@
  * and f64 may be quotients (ratio.c). */
 #include "graph/graph.h"
 #include "graph/infer/common.h"
+#include "graph/op/activation.h"
 #include "graph/op/additive.h"
 #include "graph/op/bounds.h"
 #include "graph/op/cast.h"
@@ -334,6 +335,8 @@ calculate(const Operands *o)
         return kiln_dim_min(dims, a, b);
     case KILN_OP_max:
         return kiln_dim_max(dims, a, b);
+    case KILN_OP_relu:
+        return kiln_dim_max(dims, a, kiln_dim_number(dims, 0));
     case KILN_OP_clip:
         return clipped(o);
     case KILN_OP_equal:
@@ -430,6 +433,7 @@ reduced_element(Elements *out)
 
 /* --- the operators --- */
 
+// clang-format off
 static void (*const functions[KILN_OP_END])(Elements *out) = {
     [KILN_OP_shape] = shape_elements,
     [KILN_OP_size] = size_element,
@@ -455,6 +459,7 @@ static void (*const functions[KILN_OP_END])(Elements *out) = {
     [KILN_OP_min] = calculated_elements,
     [KILN_OP_max] = calculated_elements,
     [KILN_OP_clip] = calculated_elements,
+    [KILN_OP_relu] = calculated_elements,
     [KILN_OP_equal] = calculated_elements,
     [KILN_OP_less] = calculated_elements,
     [KILN_OP_less_or_equal] = calculated_elements,
@@ -469,6 +474,7 @@ static void (*const functions[KILN_OP_END])(Elements *out) = {
     [KILN_OP_reduce_max] = reduced_element,
     [KILN_OP_reduce_min] = reduced_element,
 };
+// clang-format on
 
 /* True where an operand has expressions, or the shape of one is open: else numbers say it all. */
 static bool

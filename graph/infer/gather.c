@@ -215,3 +215,35 @@ kiln_infer_check_scatter_elements(const KilnInfer *in, GError **error)
     }
     return TRUE;
 }
+
+/* --- tensor_scatter: the update of each sample lies in one piece along the axis --- */
+
+KILN_INFER(tensor_scatter)
+{
+    const KilnType *cache = kiln_infer_type(in, 0), *update = kiln_infer_type(in, 1);
+    const KilnAttrs_tensor_scatter *attrs = kiln_attrs(in->node, tensor_scatter);
+    int axis;
+    if (!kiln_infer_one_of("mode", attrs->mode, "linear circular", error) ||
+        !kiln_infer_require_like(in, 1, 0, error) ||
+        !kiln_infer_require_rank(in, 0, 2, KILN_MAX_RANK, error) ||
+        !kiln_infer_require(in, 2, KILN_SET(i64), error) ||
+        !kiln_infer_require_rank(in, 2, 1, 1, error))
+        return FALSE;
+    in->out[0] = *cache;
+    if (cache->rank < 0)
+        return TRUE;
+    if (!kiln_infer_axis(cache->rank, attrs->axis, &axis, error) ||
+        !kiln_infer_require_rank(in, 1, cache->rank, cache->rank, error) ||
+        !kiln_infer_require_dim(in, 2, 0, cache->dims[0], error))
+        return FALSE;
+    if (axis == 0)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "axis: expected one behind dim 0, the samples");
+    for (int d = 0; d < update->rank; d++) {
+        if (d != axis && !kiln_infer_require_dim(in, 1, d, cache->dims[d], error))
+            return FALSE;
+    }
+    if (update->rank >= 0 && cache->dims[axis] >= 0 && update->dims[axis] > cache->dims[axis])
+        return kiln_infer_throw_shape(in->node, 1, error, "dim %d to be at most %" G_GINT64_FORMAT,
+                                      axis, cache->dims[axis]);
+    return TRUE;
+}

@@ -114,6 +114,10 @@ gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_k
  * or @parts: not known. */
 gboolean kiln_split_resolve(const KilnNode *node, int64_t size, int64_t *parts, GError **error);
 
+/** Finds the axis of a `dft`. *@out_known is false where the operand or the rank is not known yet.
+ */
+gboolean kiln_dft_axis(const KilnNode *node, int *out, bool *out_known, GError **error);
+
 /** Fails with KILN_ERROR_SHAPE and names @node where a `gather` reads a known index out of
  * range. */
 gboolean kiln_gather_check(const KilnNode *node, GError **error);

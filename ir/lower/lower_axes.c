@@ -5,6 +5,7 @@
 #include "graph/infer/infer.h"
 #include "graph/op/gather.h"
 #include "graph/op/norm.h"
+#include "graph/node.h"
 
 static KilnInstrKind
 kind_of(const KilnNode *node)
@@ -60,6 +61,46 @@ kiln_lower_attrs_cum_sum(KilnLower *l, const KilnNode *node, void *attrs, GError
     if (!axis || axis->n != 1 || kiln_lower_is_open(kiln_node_operand(node, 1)))
         return kiln_lower_throw_unknown(node, 1, error);
     return set_axis(node, attrs, &kiln_node_operand(node, 0)->type, axis->v[0], error);
+}
+
+/* The length of the signal is a number, or an expression where dims are open. */
+static gboolean
+find_length(KilnLower *l, const KilnNode *node, KilnInstrAttrs_dft *dft, GError **error)
+{
+    KilnDimTable *dims = node->function->module->dims;
+    const KilnValue *stated = kiln_node_operand(node, 1);
+    const KilnType *x = &kiln_node_operand(node, 0)->type;
+    const KilnDim *open = kiln_type_dim(x, (int)dft->axis, dims);
+    int64_t length = x->dims[dft->axis];
+    if (stated) {
+        if (!stated->known || stated->known->n != 1)
+            return kiln_lower_throw_unknown(node, 1, error);
+        length = stated->known->v[0];
+        open = kiln_lower_is_open(stated) ? stated->extents->v[0] : NULL;
+    } else if (dft->inverse && dft->onesided) {
+        length = 2 * (length - 1);
+        open = kiln_dim_scale(dims, kiln_dim_sub(dims, open, kiln_dim_number(dims, 1)), 2);
+    }
+    if (kiln_dim_is_number(open, &length))
+        open = NULL;
+    dft->length = kiln_lower_ints_open(l, &length, &open, 1);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_attrs_dft(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
+{
+    KilnInstrAttrs_dft *dft = attrs;
+    int axis;
+    bool known;
+    if (!kiln_dft_axis(node, &axis, &known, error)) {
+        kiln_prefix_error(error, "%s (dft): ", kiln_node_label(node));
+        return FALSE;
+    }
+    if (!known || kiln_lower_is_open(kiln_node_operand(node, 2)))
+        return kiln_lower_throw_unknown(node, 2, error);
+    dft->axis = axis;
+    return find_length(l, node, dft, error);
 }
 
 static KilnInts

@@ -131,7 +131,9 @@ KILN_LOWER_ATTRS(axis)     /* `axis` of operand 0 */
 KILN_LOWER_ATTRS(one_hot)  /* `axis` of the result */
 KILN_LOWER_ATTRS(quantize) /* `axis`, if scales are per axis */
 KILN_LOWER_ATTRS(window)
-KILN_LOWER_ATTRS(cum_sum)
+KILN_LOWER_ATTRS(col2im)
+KILN_LOWER_ATTRS(cum_sum) /* `axis` of operand 1, for cum_prod, too */
+KILN_LOWER_ATTRS(dft)
 KILN_LOWER_ATTRS(mean_variance)
 KILN_LOWER_ATTRS(recurrent)
 KILN_LOWER_ATTRS(transpose)

@@ -19,6 +19,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_squeeze]    = { VIA(alias_first) },
     [KILN_OP_unsqueeze]  = { VIA(alias_first) },
     [KILN_OP_storage_cast] = { VIA(alias_first) },
+    [KILN_OP_bit_cast]   = { VIA(alias_first) },
     [KILN_OP_regression] = { VIA(alias_first), .ignores = AT(1) },
     [KILN_OP_dropout]    = { VIA(dropout), .known_at_run = AT(1) },
 
@@ -45,6 +46,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_log_softmax] = { ATTRS(axis) },
     [KILN_OP_hardmax]     = { ATTRS(axis) },
     [KILN_OP_top_k]       = { ATTRS(axis) },
+    [KILN_OP_cum_prod]    = { ATTRS(cum_sum) },
     [KILN_OP_cum_sum]     = { ATTRS(cum_sum) },
     [KILN_OP_layer_normalization] = { ATTRS(axis) },
     [KILN_OP_rms_normalization]   = { ATTRS(axis) },
@@ -60,6 +62,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_average_pool]   = { ATTRS(window) },
     [KILN_OP_lp_pool]        = { ATTRS(window) },
     [KILN_OP_max_unpool]     = { ATTRS(window) },
+    [KILN_OP_col2im]         = { ATTRS(col2im) },
 
     /* recurrence */
     [KILN_OP_rnn]  = { ATTRS(recurrent) },
@@ -76,6 +79,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_channel_shuffle]  = { ATTRS(axis) },
     [KILN_OP_gather_elements]  = { ATTRS(axis) },
     [KILN_OP_scatter_elements] = { ATTRS(axis) },
+    [KILN_OP_tensor_scatter]   = { ATTRS(axis) },
     [KILN_OP_constant_of_shape] = { VIA(constant_of_shape) },
     [KILN_OP_range]    = { .reads = AT(0) | AT(2), .known_at_run = AT(0) | AT(1) | AT(2) },
     [KILN_OP_one_hot]  = { ATTRS(one_hot) },
@@ -83,6 +87,10 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_trilu]    = { ATTRS(trilu) },
     [KILN_OP_resize]   = { ATTRS(resize) },
     [KILN_OP_compress] = { VIA(compress) },
+
+    /* signals */
+    [KILN_OP_dft]               = { ATTRS(dft) },
+    [KILN_OP_mel_weight_matrix] = { .reads = AT(0) | AT(1) },
 
     /* quantization */
     [KILN_OP_quantize_linear]   = { ATTRS(quantize) },

@@ -83,3 +83,14 @@ kiln_lower_attrs_recurrent(KilnLower *l, const KilnNode *node, void *attrs, GErr
         names->v[i] = gates == 1 ? "Tanh" : usual[i % gates];
     return TRUE;
 }
+
+gboolean
+kiln_lower_attrs_col2im(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
+{
+    KilnInstrAttrs_col2im *col2im = attrs;
+    const KilnKnown *block = kiln_node_operand(node, 2)->known;
+    if (!block || block->n > KILN_MAX_RANK || kiln_lower_is_open(kiln_node_operand(node, 2)))
+        return kiln_lower_throw_unknown(node, 2, error);
+    col2im->block_shape = kiln_lower_ints(l, block->v, (int)block->n);
+    return TRUE;
+}

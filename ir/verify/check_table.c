@@ -38,11 +38,15 @@ prepare_arg(KilnCheck *check, GError **error)
     return TRUE;
 }
 
+/* cum_sum and cum_prod have their attributes in the same places. */
 static gboolean
-prepare_cum_sum(KilnCheck *check, GError **error)
+prepare_cumulative(KilnCheck *check, GError **error)
 {
     (void)error;
-    kiln_check_known(check, 1, &kiln_instr_attrs(check->instr, cum_sum)->axis, 1);
+    const KilnInstrInfo *info = kiln_instr_info(check->instr->kind);
+    const KilnAttrInfo *attr = kiln_attr_find(info->attrs, info->n_attrs, "axis");
+    kiln_check_known(check, 1, (const int64_t *)((const char *)check->instr->attrs + attr->offset),
+                     1);
     return TRUE;
 }
 
@@ -111,6 +115,20 @@ check_conv(KilnCheck *check, GError **error)
            kiln_infer_one_of("algorithm", attrs->algorithm, "direct winograd", error);
 }
 
+static gboolean
+prepare_col2im(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    const KilnInts *block = ints(check, "block_shape");
+    if (out->rank < 3)
+        return kiln_check_throw(check, 0, "rank 3 or more", error);
+    if (!kiln_check_length(check, "block_shape", (uint32_t)out->rank - 2, false, error))
+        return FALSE;
+    kiln_check_known(check, 1, out->dims + 2, out->rank - 2);
+    kiln_check_known(check, 2, block->v, block->n);
+    return TRUE;
+}
+
 /* How far a transposed convolution reaches is for the result's type to say: output_padding and
  * output_shape went into it. */
 static gboolean
@@ -171,6 +189,16 @@ prepare_recurrent(KilnCheck *check, GError **error)
 }
 
 /* --- movement --- */
+
+static gboolean
+check_copy(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    if (kiln_type_equal(out, kiln_check_type(check, 1)))
+        return TRUE;
+    g_autofree char *expected = kiln_type_to_string(out);
+    return kiln_check_throw(check, 1, expected, error);
+}
 
 static gboolean
 prepare_transpose(KilnCheck *check, GError **error)
@@ -237,6 +265,30 @@ check_slice(KilnCheck *check, GError **error)
     return TRUE;
 }
 
+/* Whether the update is longer than the cache is for the kernel to say: dims may be open. */
+static gboolean
+check_tensor_scatter(KilnCheck *check, GError **error)
+{
+    const KilnInstrAttrs_tensor_scatter *attrs = kiln_instr_attrs(check->instr, tensor_scatter);
+    const KilnType *cache = kiln_check_type(check, 1), *update = kiln_check_type(check, 2);
+    const KilnType *at = kiln_check_type(check, 3);
+    if (!check_copy(check, error) ||
+        !kiln_infer_one_of("mode", attrs->mode, "linear circular", error))
+        return FALSE;
+    if (attrs->axis < 1 || attrs->axis >= cache->rank)
+        return kiln_check_throw(check, 1, "the axis behind dim 0", error);
+    KilnType expected = *cache;
+    if (update->rank == cache->rank)
+        kiln_dim_copy(&expected, (int)attrs->axis, update, (int)attrs->axis);
+    if (!kiln_type_equal(&expected, update)) {
+        g_autofree char *text = kiln_type_to_string(&expected);
+        return kiln_check_throw(check, 2, text, error);
+    }
+    bool fits =
+        !at || (at->dtype == KILN_DTYPE_i64 && at->rank == 1 && at->dims[0] == cache->dims[0]);
+    return fits || kiln_check_throw(check, 3, "an i64 for each sample", error);
+}
+
 static gboolean
 check_tile(KilnCheck *check, GError **error)
 {
@@ -275,6 +327,21 @@ check_extents(KilnCheck *check, GError **error)
     return kiln_check_length(check, "values", (uint32_t)kiln_type_elements(out), true, error);
 }
 
+/* The channels, which are part of the size, do not matter. */
+static gboolean
+prepare_affine_grid(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    int64_t size[KILN_MAX_RANK] = { 0 };
+    if (out->rank < 4 || out->rank > 5)
+        return kiln_check_throw(check, 0, "rank 4 or 5", error);
+    size[0] = out->dims[0];
+    for (int d = 1; d < out->rank - 1; d++)
+        size[d + 1] = out->dims[d];
+    kiln_check_known(check, 1, size, out->rank);
+    return TRUE;
+}
+
 static gboolean
 check_eye_like(KilnCheck *check, GError **error)
 {
@@ -308,6 +375,33 @@ check_resize(KilnCheck *check, GError **error)
     }
     if (kiln_type_elements(out) && !kiln_type_elements(in))
         return kiln_check_throw(check, 0, "no elements, as operand 1 has none", error);
+    return TRUE;
+}
+
+/* --- signals --- */
+
+static gboolean
+prepare_dft(KilnCheck *check, GError **error)
+{
+    if (!kiln_check_length(check, "length", 1, false, error))
+        return FALSE;
+    kiln_check_known(check, 1, ints(check, "length")->v, 1);
+    kiln_check_known(check, 2, &kiln_instr_attrs(check->instr, dft)->axis, 1);
+    return TRUE;
+}
+
+static gboolean
+check_mel_weight_matrix(KilnCheck *check, GError **error)
+{
+    if (kiln_check_type(check, 0)->rank != 2)
+        return kiln_check_throw(check, 0, "rank 2", error);
+    for (uint32_t i = 1; i <= 5; i++) {
+        const KilnType *scalar = kiln_check_type(check, i);
+        bool integer = scalar->dtype == KILN_DTYPE_i32 || scalar->dtype == KILN_DTYPE_i64;
+        if (kiln_type_elements(scalar) != 1 ||
+            !(i <= 3 ? integer : kiln_dtype_is_float(scalar->dtype)))
+            return kiln_check_throw(check, i, i <= 3 ? "one index" : "one float", error);
+    }
     return TRUE;
 }
 
@@ -355,16 +449,6 @@ check_pack(KilnCheck *check, GError **error)
     return check_alike(check, error) && kiln_check_same_shape(check, 0, 1, error);
 }
 
-static gboolean
-check_copy(KilnCheck *check, GError **error)
-{
-    const KilnType *out = kiln_check_type(check, 0);
-    if (kiln_type_equal(out, kiln_check_type(check, 1)))
-        return TRUE;
-    g_autofree char *expected = kiln_type_to_string(out);
-    return kiln_check_throw(check, 1, expected, error);
-}
-
 // clang-format off
 static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_copy]  = { .alone = check_copy },
@@ -386,7 +470,8 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_reduce_sum_square]  = { .prepare = prepare_reduce },
     [KILN_INSTR_arg_max] = { .prepare = prepare_arg },
     [KILN_INSTR_arg_min] = { .prepare = prepare_arg },
-    [KILN_INSTR_cum_sum] = { .prepare = prepare_cum_sum },
+    [KILN_INSTR_cum_prod] = { .prepare = prepare_cumulative },
+    [KILN_INSTR_cum_sum] = { .prepare = prepare_cumulative },
     [KILN_INSTR_top_k]   = { .prepare = prepare_top_k },
     [KILN_INSTR_one_hot] = { .prepare = prepare_one_hot },
     [KILN_INSTR_mean_variance_normalization] = { .prepare = prepare_mean_variance },
@@ -395,6 +480,7 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_conv_integer]   = { .prepare = check_steps },
     [KILN_INSTR_qlinear_conv]   = { .prepare = check_steps },
     [KILN_INSTR_conv_transpose] = { .prepare = prepare_conv_transpose },
+    [KILN_INSTR_col2im]         = { .prepare = prepare_col2im },
     [KILN_INSTR_max_pool]       = { .alone = check_pool },
     [KILN_INSTR_average_pool]   = { .alone = check_pool },
     [KILN_INSTR_lp_pool]        = { .alone = check_pool },
@@ -407,13 +493,18 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_slice]     = { .alone = check_slice },
     [KILN_INSTR_pad]       = { .prepare = prepare_pad },
     [KILN_INSTR_expand]    = { .prepare = prepare_expand },
+    [KILN_INSTR_tensor_scatter] = { .alone = check_tensor_scatter },
     [KILN_INSTR_tile]      = { .alone = check_tile },
     [KILN_INSTR_range]     = { .alone = check_range },
     [KILN_INSTR_eye_like]  = { .alone = check_eye_like },
     [KILN_INSTR_extents]   = { .alone = check_extents },
+    [KILN_INSTR_affine_grid] = { .prepare = prepare_affine_grid },
     [KILN_INSTR_resize]    = { .alone = check_resize },
     [KILN_INSTR_pack]      = { .alone = check_pack },
     [KILN_INSTR_unpack]    = { .alone = check_pack },
+
+    [KILN_INSTR_dft] = { .prepare = prepare_dft },
+    [KILN_INSTR_mel_weight_matrix] = { .alone = check_mel_weight_matrix },
 
     [KILN_INSTR_rescale_quantized] = { .alone = check_rescale },
     [KILN_INSTR_random_normal]     = { .alone = check_random },

@@ -12,8 +12,8 @@
  * passes/permute/permute.h: every element-wise op with one operand or several, clip, prelu, where,
  * cast, quantize_linear, dequantize_linear, rescale_quantized; batch_normalization; lrn where
  * channels stay; layer_ and rms_normalization where the normalized dims stay; softmax and its like,
- * top_k, cum_sum, reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather;
- * reshapes that mix no dims; pools along one spatial dim.
+ * top_k, cum_sum, cum_prod, reductions, arg_max and arg_min; concat, split, slice, pad, tile,
+ * expand, gather; reshapes that mix no dims; pools along one spatial dim.
  *
  * Not one node at a time: the pass collects the regions of all that could compute in another order,
  * and takes the part of each that transposes the fewest bytes afterwards. So a value with several

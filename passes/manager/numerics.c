@@ -45,9 +45,11 @@ terms_of(const char *name, const KilnType *a, const KilnType *b, const KilnType 
     if (strcmp(name, "lstm") == 0 || strcmp(name, "gru") == 0 || strcmp(name, "rnn") == 0)
         return dim(a, 0) * (dim(b, 2) + (out ? dim(out, out->rank - 1) : 1));
     if (strstr(name, "norm") || strstr(name, "softmax") || strcmp(name, "einsum") == 0 ||
-        strcmp(name, "attention") == 0 || strcmp(name, "cum_sum") == 0)
+        strcmp(name, "attention") == 0 || strcmp(name, "cum_sum") == 0 ||
+        strcmp(name, "cum_prod") == 0 || strcmp(name, "linear_attention") == 0 ||
+        strcmp(name, "dft") == 0)
         return count(a);
-    if (strstr(name, "reduce") || strstr(name, "pool"))
+    if (strstr(name, "reduce") || strstr(name, "pool") || strcmp(name, "col2im") == 0)
         return MAX(count(a) / count(out), 1);
     return 1;
 }

@@ -311,7 +311,7 @@ plan_axis(KilnPermuted *plan)
     return aligned(plan, &perm);
 }
 
-/* The axis is an operand. */
+/* The axis is an operand: cum_sum and cum_prod. */
 static bool
 plan_cum_sum(KilnPermuted *plan)
 {
@@ -523,6 +523,7 @@ static const Planner planners[KILN_OP_END] = {
     [KILN_OP_channel_shuffle] = plan_axis,
     [KILN_OP_arg_max] = kiln_permute_plan_arg_reduce,
     [KILN_OP_arg_min] = kiln_permute_plan_arg_reduce,
+    [KILN_OP_cum_prod] = plan_cum_sum,
     [KILN_OP_cum_sum] = plan_cum_sum,
     [KILN_OP_concat] = plan_concat,
     [KILN_OP_slice] = plan_slice,

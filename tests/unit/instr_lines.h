@@ -18,6 +18,7 @@ static const char *const lines[] = {
     /* reductions */
     "arg_max o:i64[1,B] i:f32[A,B] {axis=0}", "arg_max o:i64[A,1] i:f32[A,B] {axis=1}",
     "arg_min o:i64[1,B] i:f32[A,B] {axis=0}", "arg_min o:i64[A,1] i:f32[A,B] {axis=1}",
+    "cum_prod o:f32[A,B,C] i:f32[A,B,C] {axis=1}", "cum_prod o:f32[A,B,C] i:f32[A,B,C] {axis=2, exclusive=true, reverse=true}",
     "cum_sum o:f32[A,B,C] i:f32[A,B,C] {axis=1}",
     "softmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "softmax o:f32[A,B,C] i:f32[A,B,C] {axis=1}", "softmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
     "log_softmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "log_softmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
@@ -32,6 +33,8 @@ static const char *const lines[] = {
     "lp_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[1,1]}",
     "max_unpool o:f32[N,C,H,W] i:f32[N,C,H,W] i:i64[N,C,H,W] {kernel_shape=[1,1]}",
     "global_average_pool o:f32[N,C,1,1] i:f32[N,C,H,W]", "global_max_pool o:f32[N,C,1,1] i:f32[N,C,H,W]", "global_lp_pool o:f32[N,C,1,1] i:f32[N,C,H,W]",
+    "col2im o:f32[N,C,4,4] i:f32[N,C,16] {block_shape=[1,1]}",
+    "col2im o:f32[N,2,5,4] i:f32[N,8,6] {block_shape=[2,2], dilations=[2,1], pads=[0,1,0,0], strides=[1,2]}",
     /* normalisation */
     "batch_normalization o:f32[N,C,H] i:f32[N,C,H] i:f32[C] i:f32[C] i:f32[C] i:f32[C] _ _",
     "batch_normalization o:f32[N,C,H] i:f32[N,C,H] i:f32[C] i:f32[C] i:f32[C] i:f32[C] o:f32[C] o:f32[C] {training_mode=true}",
@@ -51,6 +54,8 @@ static const char *const lines[] = {
     "gru o:f32[S,1,N,4] o:f32[1,N,4] i:f32[S,N,I] i:f32[1,12,I] i:f32[1,12,4] i:f32[1,24] _ _ {hidden_size=4}",
     "lstm o:f32[S,1,N,4] o:f32[1,N,4] o:f32[1,N,4] i:f32[S,N,I] i:f32[1,16,I] i:f32[1,16,4] i:f32[1,32] _ _ _ _ {hidden_size=4}",
     "lstm o:f32[S,1,N,0] o:f32[1,N,0] o:f32[1,N,0] i:f32[S,N,I] i:f32[1,0,I] i:f32[1,0,0] _ _ _ _ _ {hidden_size=0}",
+    "linear_attention o:f32[A,S,16] o:f32[A,2,4,4] i:f32[A,S,16] i:f32[A,S,8] i:f32[A,S,8] i:f32[A,2,4,4] i:f32[A,S,8] i:f32[A,S,2] {kv_num_heads=2, q_num_heads=4}",
+    "linear_attention o:f32[A,S,3] _ i:f32[A,S,4] i:f32[A,S,4] i:f32[A,S,3] _ _ _ {kv_num_heads=1, q_num_heads=1, update_rule=\"linear\"}",
     "det o:f32[A,B] i:f32[A,B,4,4]", "det o:f32[A] i:f32[A,0,0]",
     /* movement */
     "transpose o:f32[C,A,B] i:f32[A,B,C] {perm=[2,0,1]}", "transpose o:f32[A,C,B] i:f32[A,B,C] {perm=[0,2,1]}",
@@ -60,6 +65,7 @@ static const char *const lines[] = {
     "gather o:f32[A,K,C] i:f32[A,B,C] i:i64[K] {axis=1}", "gather o:f32[K,C] i:f32[B,C] i:i64[K] {axis=0}",
     "gather_elements o:f32[A,K] i:f32[A,B] i:i64[A,K] {axis=1}", "gather_nd o:f32[K,C] i:f32[A,B,C] i:i64[K,2]", "gather_nd o:f32[K,A,C] i:f32[A,C] i:i64[K,0]",
     "scatter_elements o:f32[A,B] i:f32[A,B] i:i64[A,K] i:f32[A,K] {axis=1}", "scatter_nd o:f32[A,C] i:f32[A,C] i:i64[K,1] i:f32[K,C]",
+    "tensor_scatter o:f32[A,8,C] i:f32[A,8,C] i:f32[A,4,C] i:i64[A] {axis=1, mode=\"circular\"}", "tensor_scatter o:f32[A,8,C] i:f32[A,8,C] i:f32[A,4,C] _ {axis=1}",
     "expand o:f32[A,B,C] i:f32[B,1]", "expand o:f32[A,B,C] i:f32[A,B,C]", "tile o:f32[A,B,8] i:f32[A,B,4]", "tile o:f32[A,0] i:f32[A,4]",
     "one_hot o:f32[A,B,D] i:i64[A,B] i:f32[2]", "one_hot o:f32[D,A,B] i:i64[A,B] i:f32[2] {axis=0}",
     "range o:f32[A] i:f32[] i:f32[]", "eye_like o:f32[A,B]", "extents o:i64[A]", "trilu o:f32[A,B,C] i:f32[A,B,C]",
@@ -68,6 +74,7 @@ static const char *const lines[] = {
     "channel_shuffle o:f32[N,4,H,W] i:f32[N,4,H,W] {group=2}",
     "resize o:f32[N,C,8,8] i:f32[N,C,4,4] {scales=[1,1,2,2]}", "resize o:f32[N,C,8,8] i:f32[N,C,4,4] {mode=\"linear\", scales=[1,1,2,2]}",
     "grid_sample o:f32[N,C,H,W] i:f32[N,C,4,4] i:f32[N,H,W,2]", "grid_sample o:f32[N,C,0,8] i:f32[N,C,0,4] i:f32[N,0,8,2] {mode=\"cubic\"}",
+    "affine_grid o:f32[N,H,W,2] i:f32[N,2,3]", "affine_grid o:f32[N,H,W,B,3] i:f32[N,3,4] {align_corners=true}",
     "resize o:f32[N,C,0,8] i:f32[N,C,4,4] {scales=[1,1,0.1,2]}",
     "reverse_sequence o:f32[S,N,A] i:f32[S,N,A] i:i64[N]",
     "pack o:f32[N,16,H,W]:aBcd16b i:f32[N,16,H,W]", "unpack o:f32[N,16,H,W] i:f32[N,16,H,W]:aBcd16b",
@@ -79,6 +86,10 @@ static const char *const lines[] = {
     "matmul_integer o:i32[A,M,N] i:u8[A,M,K] i:u8[A,K,N] _ _", "conv_integer o:i32[N,O,H,W] i:u8[N,C,H,W] i:u8[O,C,1,1] _ _",
     "qlinear_conv o:u8[N,O,H,W] i:u8[N,C,H,W] i:f32[] i:u8[] i:u8[O,C,1,1] i:f32[] i:u8[] i:f32[] i:u8[] _",
     "qlinear_matmul o:u8[M,N] i:u8[M,K] i:f32[] i:u8[] i:u8[K,N] i:f32[] i:u8[] i:f32[] i:u8[]",
+    /* signals */
+    "dft o:f32[A,8,C,2] i:f32[A,8,C,1] {axis=1, length=[8]}", "dft o:f32[A,7,2] i:f32[A,6,2] {axis=1, inverse=true, length=[7]}",
+    "dft o:f32[A,6,2] i:f32[A,12,1] {axis=1, length=[11], onesided=true}", "dft o:f32[A,38,1] i:f32[A,20,2] {axis=1, inverse=true, length=[38], onesided=true}",
+    "mel_weight_matrix o:f32[5,A] i:i64[] i:i64[] i:i64[] i:f32[] i:f32[]",
     /* the others */
     "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",
     "add o:f32[A,B,C] i:f32[A,1,C] i:f32[B,1]", "stack o:f32[A,B] i:f32[A,B] { relu; mul 0.5 }", "copy o:f32[A,B] i:f32[A,B]",

@@ -24,6 +24,7 @@ typedef struct {
 static const Smoke smokes[] = {
     /* convolution and pooling */
     { "average_pool", "K[1,1,2,2]; K[1,1,3,3] | {" WINDOW_2D("2", "0", "1") "}" },
+    { "col2im", "K[1,1,3,3]; K[1,4,4] | {block_shape=[2,2]}" },
     { "conv", "K[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "conv_transpose", "K[1,2,4,4]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "global_average_pool", "K[1,2,1,1]; K[1,2,2,3]" },
@@ -63,6 +64,7 @@ static const Smoke smokes[] = {
     { "where", "i16[2,3]; K[2,1]; i16[3]; i16[2,3]" },
     { "xor", "K[2,3]; K[2,1]; K[2,3]" },
     /* movement */
+    { "affine_grid", "K[2,2,3,2]; K[2,2,3]" },
     { "channel_shuffle", "K[2,4]; K[2,4] | {axis=1, group=2}" },
     { "concat", "K[2,3]; K[2,2]; K[2,1] | {axis=1}" },
     { "depth_to_space", "K[1,1,2,2]; K[1,4,1,1] | {blocksize=2}" },
@@ -83,6 +85,7 @@ static const Smoke smokes[] = {
     { "scatter_nd", "K[3,2]; K[3,2]; i64[2,1]; K[2,2]" },
     { "slice", "K[1,2]; K[3,2] | {starts=[2,1], steps=[-1,-1]}" },
     { "space_to_depth", "K[1,4,1,1]; K[1,1,2,2] | {blocksize=2}" },
+    { "tensor_scatter", "K[2,4,3]; K[2,4,3]; K[2,2,3] | {axis=1}" },
     { "tile", "K[4,3]; K[2,3]" },
     { "transpose", "K[3,2]; K[2,3] | {perm=[1,0]}" },
     { "unpack", "K[1,3,2]; K[1,3,2]:aBc2b" },
@@ -100,6 +103,7 @@ static const Smoke smokes[] = {
     { "einsum", "K[2,4]; K[2,3]; K[3,4] | {equation=\"ij,jk->ik\"}" },
     { "gemm", "K[2,4]; K[2,3]; K[3,4]; K[4]" },
     { "gru", "K[3,1,2,2]; K[1,2,2]; K[3,2,2]; K[1,6,2]; K[1,6,2]; K[1,12]; i32[2]; K[1,2,2] | {hidden_size=2}" },
+    { "linear_attention", "K[1,2,4]; K[1,1,2,4]; K[1,2,2]; K[1,2,2]; K[1,2,4] | {kv_num_heads=1, q_num_heads=1, update_rule=\"linear\"}" },
     { "lstm", "K[3,1,2,2]; K[1,2,2]; K[1,2,2]; K[3,2,2]; K[1,8,2]; K[1,8,2]; K[1,16]; i32[2]; K[1,2,2]; K[1,2,2]; K[1,6] | {hidden_size=2}" },
     { "matmul", "K[2,4]; K[2,3]; K[3,4]" },
     { "rnn", "K[3,1,2,2]; K[1,2,2]; K[3,2,2]; K[1,2,2]; K[1,2,2]; K[1,4]; i32[2]; K[1,2,2] | {hidden_size=2}" },
@@ -111,12 +115,16 @@ static const Smoke smokes[] = {
     { "qlinear_conv", "K[1,2,2,2]; K[1,2,3,3]; f32[]; K[]; K[2,1,2,2]; f32[2]; K[2]; f32[]; K[]; i32[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "qlinear_matmul", "K[2,4]; K[2,3]; f32[]; K[]; K[3,4]; f32[4]; K[4]; f32[]; K[]" },
     { "quantize_linear", "i8[2,3]; K[2,3]; f32[3]; i8[3] | {axis=1}" },
+    /* signals */
+    { "dft", "K[2,3,2]; K[2,3,1] | {axis=1, length=[3]}" },
+    { "mel_weight_matrix", "f32[3,2]; K[]; K[]; K[]; f32[]; f32[]" },
     /* random */
     { "random_normal", "K[2,3]" },
     { "random_uniform", "K[2,3]" },
     /* reductions */
     { "arg_max", "i64[2,1]; K[2,3] | {axis=1}" },
     { "arg_min", "i64[2]; K[2,3] | {axis=1}" },
+    { "cum_prod", "K[2,3]; K[2,3]" },
     { "reduce_l1", "K[2]; K[2,3] | {axes=[1]}" },
     { "reduce_l2", "K[2]; K[2,3] | {axes=[1]}" },
     { "reduce_log_sum", "K[2]; K[2,3] | {axes=[1]}" },

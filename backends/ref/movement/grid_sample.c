@@ -162,3 +162,37 @@ kiln_ref_grid_sample(const KilnKernelArgs *args)
     }
     return NULL;
 }
+
+/* The middle of element @i of @n; -1 and 1 are the middles of the outermost elements with
+ * @align_corners, their outer edges without. */
+static double
+position_of(int64_t i, int64_t n, bool align_corners)
+{
+    if (align_corners)
+        return n > 1 ? -1 + 2.0 / (double)(n - 1) * (double)i : -1;
+    return -1 + (2.0 * (double)i + 1) / (double)n;
+}
+
+/* Each position of the result's grid, with a 1 behind it, times the matrix of the sample. */
+const char *
+kiln_ref_affine_grid(const KilnKernelArgs *args)
+{
+    const bool align = kiln_instr_attrs(args->instr, affine_grid)->align_corners;
+    const KilnType *out = ref_type(args, 0);
+    const int n = out->rank - 2; /* dims of space */
+    const int64_t positions = ref_count(out->dims, 1, n + 1);
+    int64_t index[KILN_MAX_RANK] = { 0 };
+    for (int64_t i = 0; i < out->dims[0] * positions; i++) {
+        const int64_t matrix = i / positions * n * (n + 1);
+        for (int row = 0; row < n; row++) {
+            const int64_t at = matrix + row * (n + 1);
+            double sum = ref_load_float(out->dtype, args->data[1], at + n);
+            for (int d = 0; d < n; d++) /* x is the last dim */
+                sum += ref_load_float(out->dtype, args->data[1], at + n - 1 - d) *
+                       position_of(index[d], out->dims[d + 1], align);
+            ref_store_float(out->dtype, args->data[0], i * n + row, sum);
+        }
+        ref_next(index, &out->dims[1], n);
+    }
+    return NULL;
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter_elements, scatter_nd: the data with some elements replaced by updates, or combined with
- * them. Updates are applied in the order of the indices: of duplicates the last one stays, sums
- * take all. Sums and products of floats are kept in double and rounded once at the end; max and min
- * give NaN where either side is; on bool, add and max are "or", mul and min are "and". An index out
- * of range is an error text. */
+/* scatter_elements, scatter_nd, tensor_scatter: the data with some elements replaced by updates, or
+ * combined with them. Updates are applied in the order of the indices: of duplicates the last one
+ * stays, sums take all. Sums and products of floats are kept in double and rounded once at the end;
+ * max and min give NaN where either side is; on bool, add and max are "or", mul and min are "and".
+ * An index out of range is an error text. */
 #include "backends/ref/kernel.h"
 
 #include <math.h>
@@ -197,5 +197,35 @@ kiln_ref_scatter_nd(const KilnKernelArgs *args)
             apply(&to, at * slice + i, t * slice + i);
     }
     end(&to, ref_elements(data));
+    return NULL;
+}
+
+/* The update of a sample begins where the sample's index says; a circular one goes on at the begin.
+ */
+const char *
+kiln_ref_tensor_scatter(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_tensor_scatter *attrs = kiln_instr_attrs(args->instr, tensor_scatter);
+    const KilnType *cache = ref_type(args, 1), *update = ref_type(args, 2);
+    const bool circular = strcmp(attrs->mode, "circular") == 0;
+    const RefSplit to = ref_split(cache, attrs->axis), from = ref_split(update, attrs->axis);
+    const size_t row = (size_t)to.inner * kiln_dtype_size(cache->dtype);
+    const int64_t per_sample = cache->dims[0] ? to.outer / cache->dims[0] : 0;
+    if (from.axis > to.axis)
+        return out_of_range;
+    if (args->data[0] != args->data[1] && row > 0)
+        memcpy(args->data[0], args->data[1], (size_t)(to.outer * to.axis) * row);
+    for (int64_t i = 0; i < to.outer * from.axis; i++) {
+        const int64_t outer = i / from.axis, step = i % from.axis;
+        int64_t at = 0;
+        if (ref_has(args, 3))
+            at = ref_load_int(KILN_DTYPE_i64, args->data[3], outer / per_sample);
+        if (circular)
+            at = ((at % to.axis) + to.axis) % to.axis;
+        if (at < 0 || (!circular && at > to.axis - from.axis))
+            return out_of_range;
+        ref_copy_element(args->data[0], outer * to.axis + (at + step) % to.axis, args->data[2], i,
+                         row);
+    }
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax, log_softmax and cum_sum: along one axis, in double, rounded once per element. In place
- * is allowed: statistics are taken before the first element is written. */
+/* softmax, log_softmax, cum_sum and cum_prod: along one axis, in double, rounded once per element.
+ * In place is allowed: statistics are taken before the first element is written. */
 #include "backends/ref/elementwise/scalar.h"
 #include "backends/ref/kernel.h"
 #include "ir/kernel.h"
@@ -53,25 +53,49 @@ kiln_ref_log_softmax(const KilnKernelArgs *args)
     return softmax(args, kiln_instr_attrs(args->instr, log_softmax)->axis, true);
 }
 
-/* Running sums stay in double (integers: 64 bits): each result is rounded from the exact running
- * sum, not from the result before it. */
+typedef struct {
+    KilnInstrKind op; /* what combines an element with those in front of it */
+    int64_t neutral, axis;
+    bool exclusive, reverse;
+} Running;
+
+/* Running sums and products stay in double (integers: 64 bits): each result is rounded from the
+ * exact running number, not from the result before it. */
+static const char *
+run_along(const KilnKernelArgs *args, const Running *running)
+{
+    const KilnType *type = ref_type(args, 1);
+    const RefClass class = ref_class(type->dtype);
+    const RefSplit split = ref_split(type, running->axis);
+    const RefBinary *op = kiln_ref_binary_op(running->op);
+    for (int64_t i = 0; i < split.outer * split.inner; i++) {
+        const int64_t base = i / split.inner * split.axis * split.inner + i % split.inner;
+        RefValue all = { .s = running->neutral };
+        if (class == REF_FLOAT)
+            all.f = (double)running->neutral;
+        for (int64_t k = 0; k < split.axis; k++) {
+            const int64_t step = running->reverse ? split.axis - 1 - k : k;
+            const int64_t at = base + step * split.inner;
+            RefValue before = all, x = ref_load(type->dtype, args->data[1], at);
+            kiln_ref_apply_binary(op, NULL, class, (RefValue[]){ all, x }, &all);
+            ref_store(type->dtype, args->data[0], at, running->exclusive ? before : all);
+        }
+    }
+    return NULL;
+}
+
 const char *
 kiln_ref_cum_sum(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_cum_sum *attrs = kiln_instr_attrs(args->instr, cum_sum);
-    const KilnType *type = ref_type(args, 1);
-    const RefSplit split = ref_split(type, attrs->axis);
-    const RefBinary *add = kiln_ref_binary_op(KILN_INSTR_add);
-    for (int64_t i = 0; i < split.outer * split.inner; i++) {
-        const int64_t base = i / split.inner * split.axis * split.inner + i % split.inner;
-        RefValue sum = { 0 };
-        for (int64_t k = 0; k < split.axis; k++) {
-            const int64_t step = attrs->reverse ? split.axis - 1 - k : k;
-            const int64_t at = base + step * split.inner;
-            RefValue before = sum, x = ref_load(type->dtype, args->data[1], at);
-            kiln_ref_apply_binary(add, NULL, ref_class(type->dtype), (RefValue[]){ sum, x }, &sum);
-            ref_store(type->dtype, args->data[0], at, attrs->exclusive ? before : sum);
-        }
-    }
-    return NULL;
+    return run_along(
+        args, &(Running){ KILN_INSTR_add, 0, attrs->axis, attrs->exclusive, attrs->reverse });
+}
+
+const char *
+kiln_ref_cum_prod(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_cum_prod *attrs = kiln_instr_attrs(args->instr, cum_prod);
+    return run_along(
+        args, &(Running){ KILN_INSTR_mul, 1, attrs->axis, attrs->exclusive, attrs->reverse });
 }

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/onnx/steps.h"
+
+#include "graph/graph.h"
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/generate.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/transpose.h"
+
+static KilnValue *
+build(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *const *operands, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!operands[i])
+            return NULL;
+    }
+    return kiln_onnx_build(s->call, op, attrs, operands, n, s->error);
+}
+
+KilnValue *
+kiln_onnx_step1(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *a)
+{
+    return build(s, op, attrs, (KilnValue *[]){ a }, 1);
+}
+
+KilnValue *
+kiln_onnx_step2(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *a, KilnValue *b)
+{
+    return build(s, op, attrs, (KilnValue *[]){ a, b }, 2);
+}
+
+KilnValue *
+kiln_onnx_step3(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *a, KilnValue *b,
+                KilnValue *c)
+{
+    return build(s, op, attrs, (KilnValue *[]){ a, b, c }, 3);
+}
+
+KilnValue *
+kiln_onnx_step_number(const KilnOnnxSteps *s, KilnOp op, KilnValue *a, double number)
+{
+    if (!a)
+        return NULL;
+    return kiln_onnx_step2(s, op, NULL, a,
+                           kiln_onnx_scalar(s->call, "number", a->type.dtype, number));
+}
+
+#define ARITHMETIC(op)                                                                             \
+    KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)             \
+    {                                                                                              \
+        return kiln_onnx_step2(s, KILN_OP_##op, NULL, a, b);                                       \
+    }                                                                                              \
+    KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number)   \
+    {                                                                                              \
+        return kiln_onnx_step_number(s, KILN_OP_##op, a, number);                                  \
+    }
+ARITHMETIC(add)
+ARITHMETIC(sub)
+ARITHMETIC(mul)
+ARITHMETIC(div)
+#undef ARITHMETIC
+
+KilnValue *
+kiln_onnx_step_cast(const KilnOnnxSteps *s, KilnValue *a, KilnDType to)
+{
+    KilnAttrs_cast attrs = { .to = to };
+    return a && a->type.dtype == to ? a : kiln_onnx_step1(s, KILN_OP_cast, &attrs, a);
+}
+
+KilnValue *
+kiln_onnx_step_transpose(const KilnOnnxSteps *s, KilnValue *a, const int64_t *perm, uint32_t n)
+{
+    KilnAttrs_transpose attrs = { .perm = { .n = n, .v = (int64_t *)perm } };
+    return kiln_onnx_step1(s, KILN_OP_transpose, &attrs, a);
+}
+
+KilnValue *
+kiln_onnx_step_unsqueeze(const KilnOnnxSteps *s, KilnValue *a, const int64_t *axes, uint32_t n)
+{
+    return kiln_onnx_step2(s, KILN_OP_unsqueeze, NULL, a, kiln_onnx_ints(s->call, "axes", axes, n));
+}
+
+KilnValue *
+kiln_onnx_step_slice(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int64_t start, int64_t end,
+                     int64_t step)
+{
+    KilnValue *operands[] = { a, kiln_onnx_ints(s->call, "starts", &start, 1),
+                              kiln_onnx_ints(s->call, "ends", &end, 1),
+                              kiln_onnx_ints(s->call, "axes", &axis, 1), NULL };
+    if (step != 1)
+        operands[4] = kiln_onnx_ints(s->call, "steps", &step, 1);
+    return build(s, KILN_OP_slice, NULL, operands, step == 1 ? 4 : 5);
+}
+
+KilnValue *
+kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis)
+{
+    KilnAttrs_concat attrs = { .axis = axis };
+    return kiln_onnx_step2(s, KILN_OP_concat, &attrs, a, b);
+}
+
+/* --- shapes --- */
+
+static bool
+is_number(const KilnOnnxExtent *extent, int64_t *out)
+{
+    *out = extent->of ? extent->of->type.dims[extent->dim] : extent->number;
+    return *out >= 0;
+}
+
+/* One extent as a list of one. */
+static KilnValue *
+extent_list(const KilnOnnxSteps *s, const KilnOnnxExtent *extent)
+{
+    int64_t number;
+    if (is_number(extent, &number))
+        return kiln_onnx_ints(s->call, "extent", &number, 1);
+    KilnAttrs_shape attrs = { .start = extent->dim, .end = extent->dim + 1 };
+    return kiln_onnx_step1(s, KILN_OP_shape, &attrs, extent->of);
+}
+
+KilnValue *
+kiln_onnx_step_shape(const KilnOnnxSteps *s, const KilnOnnxExtent *extents, uint32_t n)
+{
+    int64_t numbers[KILN_MAX_RANK];
+    KilnValue *parts[KILN_MAX_RANK];
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++)
+        all &= is_number(&extents[i], &numbers[i]);
+    if (all)
+        return kiln_onnx_ints(s->call, "shape", numbers, n);
+    for (uint32_t i = 0; i < n; i++)
+        parts[i] = extent_list(s, &extents[i]);
+    KilnAttrs_concat attrs = { .axis = 0 };
+    return build(s, KILN_OP_concat, &attrs, parts, n);
+}
+
+KilnValue *
+kiln_onnx_step_extent(const KilnOnnxSteps *s, KilnValue *of, int dim)
+{
+    const KilnOnnxExtent extent = KILN_ONNX_DIM(of, dim);
+    int64_t number;
+    if (!of)
+        return NULL;
+    if (is_number(&extent, &number))
+        return kiln_onnx_scalar(s->call, "extent", KILN_DTYPE_i64, (double)number);
+    return kiln_onnx_step1(s, KILN_OP_squeeze, NULL, extent_list(s, &extent));
+}
+
+KilnValue *
+kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a, const KilnOnnxExtent *extents,
+                       uint32_t n)
+{
+    KilnAttrs_reshape attrs = { .allowzero = true };
+    return a ? kiln_onnx_step2(s, KILN_OP_reshape, &attrs, a, kiln_onnx_step_shape(s, extents, n))
+             : NULL;
+}
+
+/* --- operands --- */
+
+gboolean
+kiln_onnx_require_rank(const KilnOnnxCall *call, uint32_t i, int min, int max, GError **error)
+{
+    const KilnValue *value = kiln_onnx_operand(call, i);
+    if (!value)
+        return TRUE;
+    if (value->type.rank < 0)
+        return kiln_onnx_unsupported(call, error, "operand %u of an unknown rank", i);
+    if (value->type.rank >= min && value->type.rank <= max)
+        return TRUE;
+    g_autofree char *found = kiln_type_to_string(&value->type);
+    return min == max ? kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                                        "operand %u: expected rank %d, found %s", i, min, found)
+                      : kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                                        "operand %u: expected rank %d to %d, found %s", i, min, max,
+                                        found);
+}

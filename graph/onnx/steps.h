@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chains of helper nodes for converters that express an operator by several others. A step that
+ * gets NULL builds nothing and passes NULL on, so that only the end of a chain is tested. */
+#ifndef KILN_GRAPH_ONNX_STEPS_H
+#define KILN_GRAPH_ONNX_STEPS_H
+
+#include "graph/op.h"
+#include "graph/graph.h"
+#include "graph/onnx/convert.h"
+
+typedef struct {
+    KilnOnnxCall *call;
+    GError **error; /* of the first step that failed */
+} KilnOnnxSteps;
+
+KilnValue *kiln_onnx_step1(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *a);
+KilnValue *kiln_onnx_step2(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *a,
+                           KilnValue *b);
+KilnValue *kiln_onnx_step3(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *a,
+                           KilnValue *b, KilnValue *c);
+/** @a by @op with a number of its element type. */
+KilnValue *kiln_onnx_step_number(const KilnOnnxSteps *s, KilnOp op, KilnValue *a, double number);
+/** Arithmetic, which many converters would include much for otherwise. */
+#define KILN_ONNX_ARITHMETIC(op)                                                                   \
+    KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);            \
+    KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number);
+KILN_ONNX_ARITHMETIC(add)
+KILN_ONNX_ARITHMETIC(sub)
+KILN_ONNX_ARITHMETIC(mul)
+KILN_ONNX_ARITHMETIC(div)
+#undef KILN_ONNX_ARITHMETIC
+/** @a itself if it has the element type already. */
+KilnValue *kiln_onnx_step_cast(const KilnOnnxSteps *s, KilnValue *a, KilnDType to);
+KilnValue *kiln_onnx_step_transpose(const KilnOnnxSteps *s, KilnValue *a, const int64_t *perm,
+                                    uint32_t n);
+KilnValue *kiln_onnx_step_unsqueeze(const KilnOnnxSteps *s, KilnValue *a, const int64_t *axes,
+                                    uint32_t n);
+/** @a from @start to @end along @axis. */
+KilnValue *kiln_onnx_step_slice(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int64_t start,
+                                int64_t end, int64_t step);
+KilnValue *kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis);
+
+/** One extent of a shape: dim @dim of @of, or @number if @of is NULL. */
+typedef struct {
+    KilnValue *of;
+    int dim;
+    int64_t number;
+} KilnOnnxExtent;
+#define KILN_ONNX_DIM(value, d)                                                                    \
+    {                                                                                              \
+        .of = (value), .dim = (d)                                                                  \
+    }
+#define KILN_ONNX_NUMBER(n)                                                                        \
+    {                                                                                              \
+        .number = (n)                                                                              \
+    }
+/** The extents as a list of i64: a constant if all are known. */
+KilnValue *kiln_onnx_step_shape(const KilnOnnxSteps *s, const KilnOnnxExtent *extents, uint32_t n);
+/** Dim @dim of @of as a scalar. */
+KilnValue *kiln_onnx_step_extent(const KilnOnnxSteps *s, KilnValue *of, int dim);
+KilnValue *kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a,
+                                  const KilnOnnxExtent *extents, uint32_t n);
+
+/** Checks that operand @i has a rank from @min to @max. */
+gboolean kiln_onnx_require_rank(const KilnOnnxCall *call, uint32_t i, int min, int max,
+                                GError **error);
+
+#endif
