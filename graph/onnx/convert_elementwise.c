@@ -2,10 +2,10 @@
 /* Old forms of element-wise operators, casts, Gemm and Dropout. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/activation.h"
 #include "graph/op/cast.h"
 #include "graph/op/random.h"
-#include "graph/op/reshape.h"
 
 #include <math.h>
 
@@ -16,8 +16,8 @@ append_dims(KilnOnnxCall *call, KilnValue *value, int n, GError **error)
     int64_t axes[KILN_MAX_RANK];
     for (int i = 0; i < n; i++)
         axes[i] = value->type.rank + i;
-    KilnValue *list = kiln_onnx_ints(call, "axes", axes, (uint32_t)n);
-    return kiln_onnx_build2(call, KILN_OP_unsqueeze, NULL, value, list, error);
+    const KilnOnnxSteps steps = { call, error };
+    return kiln_onnx_step_unsqueeze(&steps, value, axes, (uint32_t)n);
 }
 
 /* Before opset 7, B's dims could be matched with those of A that begin at `axis`; without an axis
@@ -164,4 +164,26 @@ kiln_onnx_convert_dropout_attrs(KilnOnnxCall *call, GError **error)
     return kiln_onnx_set_result(call, 0, &node->results[0]) &&
            kiln_onnx_set_result(
                call, 1, kiln_onnx_build1(call, KILN_OP_cast, &cast, &node->results[1], error));
+}
+
+/*   swish(a) · b */
+gboolean
+kiln_onnx_convert_swiglu(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    KilnAttrs_swish attrs = { .alpha = 1 };
+    KilnValue *a = kiln_onnx_need(call, 0, error), *b = a ? kiln_onnx_need(call, 1, error) : NULL;
+    if (!b || !kiln_onnx_take_float(call, "alpha", &attrs.alpha, error))
+        return FALSE;
+    bool alike = a->type.rank < 0 || b->type.rank < 0 || a->type.rank == b->type.rank;
+    for (int d = 0; alike && d < MIN(a->type.rank, b->type.rank); d++)
+        alike &= a->type.dims[d] < 0 || b->type.dims[d] < 0 || a->type.dims[d] == b->type.dims[d];
+    if (!alike) {
+        g_autofree char *expected = kiln_type_to_string(&a->type);
+        g_autofree char *found = kiln_type_to_string(&b->type);
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error, "operand 1: expected %s, found %s",
+                               expected, found);
+    }
+    KilnValue *gate = kiln_onnx_step1(&s, KILN_OP_swish, &attrs, a);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_mul(&s, gate, b));
 }

@@ -2,10 +2,9 @@
 /* Forms of the normalisations. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
-#include "graph/op/additive.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/expand.h"
 #include "graph/op/math.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/norm.h"
 #include "graph/op/reshape.h"
 
@@ -41,14 +40,13 @@ normalise_elements(KilnOnnxCall *call, GError **error)
     }
     KilnValue *const *in = call->operands;
     float epsilon = kiln_onnx_attrs(call, batch_normalization)->epsilon;
+    const KilnOnnxSteps steps = { call, error };
     KilnValue *small = kiln_onnx_scalar(call, "epsilon", in[4]->type.dtype, epsilon);
-    KilnValue *wide = kiln_onnx_build2(call, KILN_OP_add, NULL, in[4], small, error);
-    KilnValue *deviation = wide ? kiln_onnx_build1(call, KILN_OP_sqrt, NULL, wide, error) : NULL;
-    KilnValue *x =
-        deviation ? kiln_onnx_build2(call, KILN_OP_sub, NULL, in[0], in[3], error) : NULL;
-    x = x ? kiln_onnx_build2(call, KILN_OP_div, NULL, x, deviation, error) : NULL;
-    x = x ? kiln_onnx_build2(call, KILN_OP_mul, NULL, x, in[1], error) : NULL;
-    x = x ? kiln_onnx_build2(call, KILN_OP_add, NULL, x, in[2], error) : NULL;
+    KilnValue *deviation =
+        kiln_onnx_step1(&steps, KILN_OP_sqrt, NULL, kiln_onnx_step_add(&steps, in[4], small));
+    KilnValue *x = deviation ? kiln_onnx_step_sub(&steps, in[0], in[3]) : NULL;
+    x = kiln_onnx_step_mul(&steps, kiln_onnx_step_div(&steps, x, deviation), in[1]);
+    x = kiln_onnx_step_add(&steps, x, in[2]);
     return kiln_onnx_set_result(call, 0, x);
 }
 
@@ -143,10 +141,10 @@ scale_afterwards(KilnOnnxCall *call, GError **error)
     if (!node)
         return FALSE;
     node->results[0].made_up = true;
-    KilnValue *y =
-        kiln_onnx_build2(call, KILN_OP_mul, NULL, &node->results[0], call->operands[1], error);
-    if (y && bias)
-        y = kiln_onnx_build2(call, KILN_OP_add, NULL, y, bias, error);
+    const KilnOnnxSteps steps = { call, error };
+    KilnValue *y = kiln_onnx_step_mul(&steps, &node->results[0], call->operands[1]);
+    if (bias)
+        y = kiln_onnx_step_add(&steps, y, bias);
     for (uint32_t i = 1; y && i < call->n_results; i++)
         kiln_onnx_set_result(call, i, &node->results[i]);
     return kiln_onnx_set_result(call, 0, y);
@@ -165,4 +163,41 @@ kiln_onnx_convert_layer_normalization(KilnOnnxCall *call, GError **error)
         (is_of_run(&x->type, axis, scale) && is_of_run(&x->type, axis, kiln_onnx_operand(call, 2))))
         return TRUE;
     return scale_afterwards(call, error);
+}
+
+/* x in the type in which the definition normalizes. Half floats that are normalized in f32 need no
+ * cast: the operator rounds once, as the cast behind it would. */
+static KilnDType
+normalized_in(KilnDType x, KilnDType stash)
+{
+    return kiln_dtype_is_half(x) && stash == KILN_DTYPE_f32 ? x : stash;
+}
+
+/* The normalized x is rounded to its type before it is scaled: only wide floats round once. */
+gboolean
+kiln_onnx_convert_rms_normalization(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    KilnValue *scale = x ? kiln_onnx_need(call, 1, error) : NULL;
+    if (!scale || !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    KilnAttrs_rms_normalization *attrs = kiln_onnx_attrs(call, rms_normalization);
+    const KilnDType dtype = x->type.dtype;
+    KilnDType stash;
+    if (attrs->stash_type != (int)attrs->stash_type ||
+        !kiln_dtype_from_onnx((int)attrs->stash_type, &stash) || !kiln_dtype_is_float(stash))
+        return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
+                               "stash_type: expected 1, 10, 11 or 16, found %" G_GINT64_FORMAT,
+                               attrs->stash_type);
+    int axis = x->type.rank < 0 ? -1 : kiln_type_axis(&x->type, attrs->axis);
+    const KilnDType inner = normalized_in(dtype, stash);
+    if (inner == dtype && !kiln_dtype_is_half(dtype) && scale->type.dtype == dtype &&
+        (axis < 0 || is_of_run(&x->type, axis, scale)))
+        return TRUE;
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *one = kiln_onnx_scalar(call, "one", inner, 1);
+    KilnValue *y = kiln_onnx_step2(&s, KILN_OP_rms_normalization, attrs,
+                                   kiln_onnx_step_cast(&s, x, inner), one);
+    y = kiln_onnx_step_cast(&s, kiln_onnx_step_cast(&s, y, dtype), scale->type.dtype);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_mul(&s, y, scale));
 }

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RotaryEmbedding: pairs of elements of each head are turned by the angle of their position.
+ *
+ *     x1·cos - x2·sin,  x1·sin + x2·cos
+ *
+ * The pairs are the halves of a head, or its neighbours (`interleaved`). Heads are a dim of their
+ * own on the way; elements behind `rotary_embedding_dim` stay. */
+#include "graph/onnx/steps.h"
+
+#include "graph/op/gather.h"
+
+enum {
+    X,
+    COS,
+    SIN,
+    POSITIONS
+};
+
+typedef struct {
+    KilnOnnxSteps s;
+    KilnOnnxCall *call;
+    int64_t heads, turned, interleaved; /* attributes */
+    bool flat;                          /* x is [batch, sequence, heads × size] */
+    int64_t size;                       /* of a head */
+} Rotary;
+
+static gboolean
+find_sizes(Rotary *r, GError **error)
+{
+    const KilnOnnxCall *call = r->call;
+    const KilnType *x = &call->operands[X]->type;
+    const int64_t last = x->dims[x->rank - 1];
+    if (last < 0)
+        return kiln_onnx_unsupported(call, error, "an unknown size of heads");
+    if (r->flat && (r->heads < 1 || last % r->heads != 0))
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "num_heads: expected a divisor of the hidden size %" G_GINT64_FORMAT
+                               ", found %" G_GINT64_FORMAT,
+                               last, r->heads);
+    r->size = r->flat ? last / r->heads : last;
+    r->turned = r->turned ? r->turned : r->size;
+    if (r->turned < 0 || r->turned > r->size || r->turned % 2 != 0)
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "rotary_embedding_dim: expected an even number of at most "
+                               "%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
+                               r->size, r->turned);
+    return TRUE;
+}
+
+static gboolean
+check_cache(const Rotary *r, uint32_t i, GError **error)
+{
+    const int rank = kiln_onnx_operand(r->call, POSITIONS) ? 2 : 3;
+    const KilnType *type = &r->call->operands[i]->type;
+    if (!kiln_onnx_require_rank(r->call, i, rank, rank, error))
+        return FALSE;
+    if (type->dims[rank - 1] < 0 || type->dims[rank - 1] == r->turned / 2)
+        return TRUE;
+    return kiln_onnx_throw(r->call, KILN_ERROR_SHAPE, error,
+                           "operand %u: expected %" G_GINT64_FORMAT
+                           " angles a position, found %" G_GINT64_FORMAT,
+                           i, r->turned / 2, type->dims[rank - 1]);
+}
+
+/* The cosines or sines of each position, as they broadcast to halves of heads. */
+static KilnValue *
+cache_of(const Rotary *r, uint32_t i)
+{
+    KilnValue *cache = r->call->operands[i], *positions = kiln_onnx_operand(r->call, POSITIONS);
+    const int64_t heads = r->flat ? 2 : 1;
+    if (positions)
+        cache = kiln_onnx_step2(&r->s, KILN_OP_gather, NULL, cache, positions);
+    return kiln_onnx_step_unsqueeze(&r->s, cache, &heads, 1);
+}
+
+/* Every first (@half 0) or second element of the pairs of @x, a dim of whose heads is @width. */
+static KilnValue *
+half_of(const Rotary *r, KilnValue *x, int64_t half)
+{
+    if (r->interleaved)
+        return kiln_onnx_step_slice(&r->s, x, -1, half, r->turned, 2);
+    return kiln_onnx_step_slice(&r->s, x, -1, half * r->turned / 2, (half + 1) * r->turned / 2, 1);
+}
+
+static KilnValue *
+sum_of_products(const Rotary *r, bool minus, KilnValue *a, KilnValue *b, KilnValue *c, KilnValue *d)
+{
+    KilnValue *x = kiln_onnx_step_mul(&r->s, a, b), *y = kiln_onnx_step_mul(&r->s, c, d);
+    return minus ? kiln_onnx_step_sub(&r->s, x, y) : kiln_onnx_step_add(&r->s, x, y);
+}
+
+/* The pairs in the order that they had. */
+static KilnValue *
+join(const Rotary *r, KilnValue *x, KilnValue *first, KilnValue *second)
+{
+    static const int64_t last[] = { -1 };
+    if (!r->interleaved)
+        return kiln_onnx_step_concat(&r->s, first, second, -1);
+    KilnValue *pairs = kiln_onnx_step_concat(&r->s, kiln_onnx_step_unsqueeze(&r->s, first, last, 1),
+                                             kiln_onnx_step_unsqueeze(&r->s, second, last, 1), -1);
+    const KilnOnnxExtent shape[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1), KILN_ONNX_DIM(x, 2),
+                                     KILN_ONNX_NUMBER(r->turned) };
+    return kiln_onnx_step_reshape(&r->s, pairs, shape, 4);
+}
+
+/* @x is of rank 4. */
+static KilnValue *
+turn(const Rotary *r, KilnValue *x)
+{
+    if (!x)
+        return NULL;
+    KilnValue *cos = cache_of(r, COS), *sin = cache_of(r, SIN);
+    KilnValue *first = half_of(r, x, 0), *second = half_of(r, x, 1);
+    KilnValue *real = sum_of_products(r, true, cos, first, sin, second);
+    KilnValue *imaginary = sum_of_products(r, false, sin, first, cos, second);
+    KilnValue *turned = join(r, x, real, imaginary);
+    if (r->turned == r->size)
+        return turned;
+    return kiln_onnx_step_concat(&r->s, turned,
+                                 kiln_onnx_step_slice(&r->s, x, -1, r->turned, r->size, 1), -1);
+}
+
+gboolean
+kiln_onnx_convert_rotary_embedding(KilnOnnxCall *call, GError **error)
+{
+    for (uint32_t i = X; i <= SIN; i++) {
+        if (!kiln_onnx_need(call, i, error))
+            return FALSE;
+    }
+    KilnValue *x = call->operands[X];
+    Rotary r = { .s = { call, error }, .call = call, .flat = x->type.rank == 3 };
+    if (!kiln_onnx_take_int(call, "num_heads", &r.heads, error) ||
+        !kiln_onnx_take_int(call, "rotary_embedding_dim", &r.turned, error) ||
+        !kiln_onnx_take_int(call, "interleaved", &r.interleaved, error) ||
+        !kiln_onnx_require_rank(call, X, 3, 4, error) ||
+        !kiln_onnx_require_rank(call, POSITIONS, 2, 2, error) || !find_sizes(&r, error) ||
+        !check_cache(&r, COS, error) || !check_cache(&r, SIN, error))
+        return FALSE;
+    const KilnOnnxExtent heads[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
+                                     KILN_ONNX_NUMBER(r.heads), KILN_ONNX_NUMBER(r.size) };
+    const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
+                                    KILN_ONNX_NUMBER(r.heads * r.size) };
+    KilnValue *y = turn(&r, r.flat ? kiln_onnx_step_reshape(&r.s, x, heads, 4) : x);
+    return kiln_onnx_set_result(call, 0, r.flat ? kiln_onnx_step_reshape(&r.s, y, flat, 3) : y);
+}
