@@ -68,9 +68,11 @@ static gboolean
 read_dtype(const KilnOnnxCall *call, const KilnOnnxAttr *attr, KilnDType *out, GError **error)
 {
     int64_t number = attr->proto->i;
-    if (number < 0 || number > G_MAXINT || !kiln_dtype_from_onnx((int)number, out))
+    if (number < 0 || number > G_MAXINT || !kiln_dtype_from_onnx((int)number, out)) {
+        g_autofree char *text = kiln_onnx_dtype_text(number);
         return kiln_onnx_unsupported(call, error, "attribute '%s': element type %s",
-                                     attr->proto->name, kiln_onnx_dtype_name(number));
+                                     attr->proto->name, text);
+    }
     return TRUE;
 }
 

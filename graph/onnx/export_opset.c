@@ -5,7 +5,25 @@
 #include "graph/onnx/export.h"
 #include "graph/onnx/opset.h"
 
-#include "graph/op/all.h"
+#include "graph/op/activation.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/pool.h"
+#include "graph/op/qproduct.h"
+#include "graph/op/quantize.h"
+#include "graph/op/random.h"
+#include "graph/op/recurrent.h"
+#include "graph/op/reduce.h"
+#include "graph/op/resize.h"
+#include "graph/op/slice.h"
+#include "graph/op/transpose.h"
 
 enum {
     LOW = 17,

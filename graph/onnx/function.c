@@ -2,7 +2,6 @@
 /* Calls of the model's own functions (FunctionProto). A call is replaced by the nodes of its
  * function, so that passes see operators alone. Functions may call others, but never themselves. */
 #include "graph/base/budget.h"
-#include "graph/error.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/import.h"
 #include "graph/onnx/model.h"

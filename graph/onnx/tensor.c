@@ -13,8 +13,8 @@ enum {
 
 /* --- the type --- */
 
-const char *
-kiln_onnx_dtype_name(int64_t number)
+char *
+kiln_onnx_dtype_text(int64_t number)
 {
     static const char *const names[] = {
         "undefined",      "float",    "uint8",        "int8",           "uint16",
@@ -24,7 +24,9 @@ kiln_onnx_dtype_name(int64_t number)
         "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
         "uint2",          "int2",     "float6e2m3",   "float6e3m2",
     };
-    return number >= 0 && number < (int64_t)G_N_ELEMENTS(names) ? names[number] : "of a later kind";
+    return number >= 0 && number < (int64_t)G_N_ELEMENTS(names)
+               ? g_strdup(names[number])
+               : g_strdup_printf("%" G_GINT64_FORMAT, number);
 }
 
 static gboolean
@@ -36,9 +38,11 @@ load_type(const KilnOnnxTensor *tensor, KilnType *out, GError **error)
     if (!proto->has_data_type || proto->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__UNDEFINED)
         return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: tensor '%s' has no element type",
                           tensor->offset, name);
-    if (!kiln_dtype_from_onnx(proto->data_type, &dtype))
+    if (!kiln_dtype_from_onnx(proto->data_type, &dtype)) {
+        g_autofree char *text = kiln_onnx_dtype_text(proto->data_type);
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': element type %s", name,
-                          kiln_onnx_dtype_name(proto->data_type));
+                          text);
+    }
     if (proto->n_dims > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': rank %zu, at most %d", name,
                           proto->n_dims, KILN_MAX_RANK);
@@ -286,7 +290,8 @@ kiln_onnx_type_trouble(const Onnx__TypeProto *proto)
         if (kiln_dtype_from_onnx(tensor->elem_type, &dtype))
             return g_strdup_printf("rank %zu, at most %d", tensor->shape ? tensor->shape->n_dim : 0,
                                    KILN_MAX_RANK);
-        return g_strdup_printf("element type %s", kiln_onnx_dtype_name(tensor->elem_type));
+        g_autofree char *text = kiln_onnx_dtype_text(tensor->elem_type);
+        return g_strdup_printf("element type %s", text);
     }
     case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
         return g_strdup("a sequence");

@@ -47,8 +47,8 @@ typedef enum {
 KilnOnnxTypeKind kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names,
                                      KilnModule *module, KilnType *out);
 
-/** What ONNX calls element type @number: "int4". */
-const char *kiln_onnx_dtype_name(int64_t number);
+/** What ONNX calls element type @number: "int4". The number itself, if it has no name. */
+char *kiln_onnx_dtype_text(int64_t number);
 /** Says why kiln_onnx_type_load() found KILN_ONNX_TYPE_OTHER in @proto. */
 char *kiln_onnx_type_trouble(const Onnx__TypeProto *proto);
 

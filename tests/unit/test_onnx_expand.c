@@ -2,6 +2,8 @@
 /* Operators that the importer expands into those that define them. */
 #include "tests/unit/onnx_builder.h"
 
+#include <string.h>
+
 /* q, k and v with @heads and @kv_heads heads of four numbers. */
 static GByteArray *
 attention_of(const char *heads, const char *kv_heads)

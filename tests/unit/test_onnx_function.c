@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the model's own: calls are replaced by their nodes. */
 #include "graph/base/budget.h"
+#include "graph/kiln-types.h"
+#include "graph/onnx/wire.h"
 #include "tests/unit/onnx_builder.h"
+
+#include <string.h>
 
 enum {
     FLOAT = 1, /* kinds of attributes */

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the versions of a model decide: by operator, never for the model as a whole. */
+#include "graph/graph.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/wire.h"
+#include "graph/text/text.h"
 #include "kiln.h"
 #include "tests/unit/onnx_builder.h"
+
+#include <string.h>
 
 static GByteArray *
 graph_xz(int dtype, const char *dims)

@@ -2,7 +2,11 @@
 /* Sparse tensors of ONNX files become dense ones, within the limits. */
 #include "graph/base/budget.h"
 #include "graph/module.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/wire.h"
 #include "tests/unit/onnx_builder.h"
+
+#include <string.h>
 
 /* A SparseTensorProto. @at: the indices, of shape @shape. */
 static GByteArray *

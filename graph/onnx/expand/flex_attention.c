@@ -9,12 +9,11 @@
  *              |
  *           matmul with v
  */
+#include "graph/graph.h"
 #include "graph/onnx/convert.h"
-#include "graph/onnx/scope.h"
 #include "graph/op/cast.h"
 #include "graph/op/expand.h"
 #include "graph/op/matmul.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/reshape.h"
 #include "graph/op/softmax.h"
 #include "graph/op/transpose.h"
@@ -85,8 +84,8 @@ scores_of(KilnOnnxCall *call, const Sizes *sizes, float scale, GError **error)
     KilnAttrs_transpose swap = { .perm = { .n = 4, .v = (int64_t[]){ 0, 1, 3, 2 } } };
     KilnValue *k = repeat_heads(call, call->operands[1], sizes, sizes->head_size, error);
     KilnValue *root = kiln_onnx_scalar(call, "scale", q->type.dtype, sqrt((double)scale));
-    q = kiln_onnx_build2(call, KILN_OP_mul, NULL, q, root, error);
-    k = k && q ? kiln_onnx_build2(call, KILN_OP_mul, NULL, k, root, error) : NULL;
+    q = kiln_onnx_times(call, q, root, error);
+    k = k && q ? kiln_onnx_times(call, k, root, error) : NULL;
     k = k ? kiln_onnx_build1(call, KILN_OP_transpose, &swap, k, error) : NULL;
     return k ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, q, k, error) : NULL;
 }
