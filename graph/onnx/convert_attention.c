@@ -10,6 +10,8 @@
  *
  * Where a head of keys serves several heads of queries, both have a dim for the keys' head and
  * one for the query's head within it, which is 1 for keys, values and masks per key. */
+#include "graph/graph.h"
+#include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 
 #include "graph/op/cast.h"

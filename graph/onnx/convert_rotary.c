@@ -5,6 +5,8 @@
  *
  * The pairs are the halves of a head, or its neighbours (`interleaved`). Heads are a dim of their
  * own on the way; elements behind `rotary_embedding_dim` stay. */
+#include "graph/graph.h"
+#include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 
 #include "graph/op/gather.h"
