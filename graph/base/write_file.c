@@ -4,6 +4,7 @@
 #include "graph/base/write_file.h"
 
 #include "graph/error.h"
+#include "graph/grow/reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -306,7 +307,7 @@ pending_clear(Pending *pending)
 static gboolean
 write_pending(Pending *pending, unsigned n, GError **error)
 {
-    gboolean fine = TRUE;
+    gboolean fine = kiln_reserve_check_lost(error);
     for (unsigned i = 0; i < n; i++)
         pending[i].file = pending[i].descriptor = -1;
     for (unsigned i = 0; fine && i < n; i++) {

@@ -18,7 +18,8 @@ typedef struct {
  * not a regular file (a device, a pipe) is opened and written to. The target of a symbolic link is
  * written to as well, never replaced, even if it is an open file without a name. A descriptor of
  * this process, such as /dev/stdout, is written at its position. No new file is made in /dev or
- * /proc. KILN_ERROR_IO names the path. */
+ * /proc. KILN_ERROR_IO names the path. KILN_ERROR_MEMORY: content was lost before
+ * (kiln_reserve_check_lost()), and no file is touched. */
 gboolean kiln_files_write(const KilnFileContent *files, unsigned n, GError **error);
 /** kiln_files_write() for one file. */
 gboolean kiln_file_write(const char *path, const void *data, size_t size, GError **error);

@@ -5,6 +5,7 @@
 #include "graph/grow/reserve.h"
 #include "graph/grow/sort.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -13,17 +14,22 @@ enum {
 
 static const char an_array[] = "an array";
 
+/* The room to grow to from @room, for @needed bytes. Room that doubles is moved seldom; a large
+ * piece gets no more than it needs. */
+static size_t
+more_room(size_t room, size_t needed)
+{
+    return MAX(MAX(2 * room, needed), (size_t)LEAST_ROOM);
+}
+
 /* @data with room for @needed bytes, in *@room. */
 static void *
 grow(void *data, size_t *room, size_t needed)
 {
     if (needed <= *room)
         return data;
-    size_t more = MAX(*room, (size_t)LEAST_ROOM);
-    while (more < needed)
-        more *= 2;
-    *room = more;
-    return kiln_take_more(data, more, an_array);
+    *room = more_room(*room, needed);
+    return kiln_take_more(data, *room, an_array);
 }
 
 /* @len + @n, as GLib counts: more than that no array holds. */
@@ -173,19 +179,37 @@ kiln_byte_array_unref(KilnByteArray *array)
     g_free(array);
 }
 
-KilnByteArray *
-kiln_byte_array_append(KilnByteArray *array, const guint8 *bytes, guint n)
+/* Makes room for @n bytes more. False: there is none, and the content is lost. */
+static bool
+make_room(KilnByteArray *array, size_t n)
 {
-    if (!n)
+    size_t needed = array->len + n;
+    if (needed <= array->room)
+        return true;
+    size_t room = more_room(array->room, needed);
+    guint8 *data = kiln_take_more_or_lose(array->data, room, an_array);
+    if (!data) {
+        g_free(array->data);
+        *array = (KilnByteArray){ 0 };
+        return false;
+    }
+    array->data = data;
+    array->room = room;
+    return true;
+}
+
+KilnByteArray *
+kiln_byte_array_append(KilnByteArray *array, const guint8 *bytes, size_t n)
+{
+    if (!n || !make_room(array, n))
         return array;
-    guint at = array->len;
-    kiln_byte_array_set_size(array, sum(at, n));
-    memcpy(array->data + at, bytes, n);
+    memcpy(array->data + array->len, bytes, n);
+    array->len += n;
     return array;
 }
 
 KilnByteArray *
-kiln_byte_array_set_size(KilnByteArray *array, guint len)
+kiln_byte_array_set_size(KilnByteArray *array, size_t len)
 {
     array->data = grow(array->data, &array->room, len);
     array->len = len;

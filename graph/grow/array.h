@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays of values and of bytes, with the interfaces of GLib's GArray and GByteArray. Without
- * memory from the system they grow from the reserve (graph/grow/reserve.h). */
+ * memory from the system they grow from the reserve (graph/grow/reserve.h). Large arrays of bytes
+ * lose their content instead, and are empty then. */
 #ifndef KILN_GRAPH_GROW_ARRAY_H
 #define KILN_GRAPH_GROW_ARRAY_H
 
@@ -35,14 +36,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnArray, kiln_array_unref)
 
 typedef struct KilnByteArray {
     guint8 *data;
-    guint len;
+    size_t len; /* weights may have more than 4 GiB */
     size_t room;
 } KilnByteArray;
 
 KilnByteArray *kiln_byte_array_new(void);
 void kiln_byte_array_unref(KilnByteArray *array);
-KilnByteArray *kiln_byte_array_append(KilnByteArray *array, const guint8 *bytes, guint n);
-KilnByteArray *kiln_byte_array_set_size(KilnByteArray *array, guint len);
+KilnByteArray *kiln_byte_array_append(KilnByteArray *array, const guint8 *bytes, size_t n);
+/** Sets the size of a small array, which is never lost. */
+KilnByteArray *kiln_byte_array_set_size(KilnByteArray *array, size_t len);
 GBytes *kiln_byte_array_free_to_bytes(KilnByteArray *array);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnByteArray, kiln_byte_array_unref)

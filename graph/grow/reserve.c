@@ -33,6 +33,7 @@ static struct {
 static atomic_bool touched;
 /* Of this thread: what a library had no memory for; NULL: it had all. */
 static _Thread_local const char *failed;
+static _Thread_local size_t failed_size; /* of the request; 0: of a library, which does not say */
 static _Thread_local unsigned refuse_at; /* as tests set it */
 
 bool
@@ -115,6 +116,19 @@ kiln_take_more(void *memory, size_t size, const char *what)
         if (!give_back(size, what))
             die(size, what);
         more = realloc(memory, size);
+    }
+    return more;
+}
+
+void *
+kiln_take_more_or_lose(void *memory, size_t size, const char *what)
+{
+    if (size <= KILN_LARGE_REQUEST)
+        return kiln_take_more(memory, size, what);
+    void *more = is_refused() ? NULL : realloc(memory, size);
+    if (!more) {
+        kiln_reserve_note_failure(what);
+        failed_size = size;
     }
     return more;
 }
@@ -206,16 +220,26 @@ void
 kiln_reserve_note_failure(const char *what)
 {
     failed = what;
+    failed_size = 0;
     atomic_store_explicit(&touched, true, memory_order_relaxed);
+}
+
+gboolean
+kiln_reserve_check_lost(GError **error)
+{
+    const char *what = failed;
+    failed = NULL;
+    if (what && failed_size)
+        return kiln_throw(error, KILN_ERROR_MEMORY, "cannot allocate %zu bytes for %s", failed_size,
+                          what);
+    return !what || kiln_throw(error, KILN_ERROR_MEMORY, "%s had no memory", what);
 }
 
 gboolean
 kiln_reserve_check(size_t n_nodes, GError **error)
 {
-    const char *what = failed;
-    failed = NULL;
-    if (what)
-        return kiln_throw(error, KILN_ERROR_MEMORY, "%s had no memory", what);
+    if (!kiln_reserve_check_lost(error))
+        return FALSE;
     pthread_mutex_lock(&reserve.lock);
     if (reserve.holds)
         reserve.wanted = MAX(reserve.wanted, BASE + MIN(n_nodes, MOST_NODES) * PER_NODE);

@@ -8,12 +8,20 @@
  *
  * A model, a program or a session holds the reserve while it lives. The reserve grows with the
  * model, so that the requests between two checkpoints fit. If they do not fit, the process aborts,
- * as it would in GLib. */
+ * as it would in GLib.
+ *
+ * Texts and bytes may hold weights, for which no reserve is large enough. If the system refuses a
+ * large request of theirs, they lose their content, and the next checkpoint fails. Whoever hands
+ * content on asks kiln_reserve_check_lost() first. */
 #ifndef KILN_GRAPH_GROW_RESERVE_H
 #define KILN_GRAPH_GROW_RESERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+enum {
+    KILN_LARGE_REQUEST = 1024 * 1024 /* bytes; the reserve has several times as many */
+};
 
 /** Allocates @size bytes; NULL for 0. The error of a checkpoint names @what. Free with g_free() or
  * free(). */
@@ -22,6 +30,9 @@ void *kiln_take(size_t size, const char *what) G_GNUC_MALLOC;
 void *kiln_take_zeros(size_t count, size_t size, const char *what) G_GNUC_MALLOC;
 /** Resizes @memory to @size bytes. It may move. */
 void *kiln_take_more(void *memory, size_t size, const char *what);
+/** kiln_take_more() for content that may be lost. A request of more than KILN_LARGE_REQUEST bytes
+ * is not served from the reserve: it returns NULL, leaves @memory as it is, and notes the loss. */
+void *kiln_take_more_or_lose(void *memory, size_t size, const char *what);
 /** Allocates @size bytes at a multiple of @alignment. NULL if the system has none: for callers that
  * can do with less. */
 void *kiln_try_aligned(size_t alignment, size_t size);
@@ -43,6 +54,10 @@ bool kiln_reserve_probe(size_t size);
 /** Notes that library @what had no memory and went on with less. The next checkpoint of this thread
  * fails. */
 void kiln_reserve_note_failure(const char *what);
+
+/** Fails with KILN_ERROR_MEMORY if a text or bytes of this thread lost their content since its last
+ * checkpoint. It does not look at the reserve. */
+gboolean kiln_reserve_check_lost(GError **error);
 
 /** A checkpoint for every step of a loop. It costs one load while there is memory. */
 static inline gboolean

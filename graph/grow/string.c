@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -22,26 +23,45 @@ length_of(const gchar *text, gssize length)
     return length < 0 ? strlen(text) : (gsize)length;
 }
 
-/* Room for @more bytes and the zero behind them. */
+/* What @string holds is lost. The room goes back to the system, which others need now. */
 static void
+lose(KilnString *string)
+{
+    gchar *less = realloc(string->str, LEAST_ROOM);
+    string->str = less ? less : string->str;
+    string->allocated_len = LEAST_ROOM;
+    string->len = 0;
+    string->str[0] = '\0';
+}
+
+/* Makes room for @more bytes and the zero behind them. False: there is none, and @string is lost.
+ */
+static bool
 make_room(KilnString *string, gsize more)
 {
     gsize needed = string->len + more + 1;
     if (needed <= string->allocated_len)
-        return;
+        return true;
     gsize room = MAX(string->allocated_len, (gsize)LEAST_ROOM);
     while (room < needed)
         room *= 2;
-    string->str = kiln_take_more(string->str, room, a_text);
+    gchar *str = kiln_take_more_or_lose(string->str, room, a_text);
+    if (!str) {
+        lose(string);
+        return false;
+    }
+    string->str = str;
     string->allocated_len = room;
+    return true;
 }
 
 KilnString *
 kiln_string_sized_new(gsize room)
 {
     KilnString *string = kiln_take_zeros(1, sizeof *string, a_text);
-    make_room(string, room);
+    make_room(string, 0); /* what lose() leaves */
     string->str[0] = '\0';
+    make_room(string, room);
     return string;
 }
 
@@ -76,12 +96,20 @@ kiln_string_free_to_bytes(KilnString *string)
     return g_bytes_new_take(kiln_string_free(string, FALSE), length);
 }
 
+/* The place @at; negative: the end. A place in what was lost is the end, too. */
+static gsize
+place_of(const KilnString *string, gssize at)
+{
+    return at < 0 ? string->len : MIN((gsize)at, string->len);
+}
+
 KilnString *
 kiln_string_insert_len(KilnString *string, gssize at, const gchar *text, gssize length)
 {
     gsize n = length_of(text, length);
-    gsize to = at < 0 ? string->len : (gsize)at;
-    make_room(string, n);
+    if (!make_room(string, n))
+        return string;
+    gsize to = place_of(string, at);
     memmove(string->str + to + n, string->str + to, string->len - to + 1);
     memcpy(string->str + to, text, n);
     string->len += n;
@@ -98,7 +126,8 @@ KilnString *
 kiln_string_append_len(KilnString *string, const gchar *text, gssize length)
 {
     gsize n = length_of(text, length);
-    make_room(string, n);
+    if (!make_room(string, n))
+        return string;
     memcpy(string->str + string->len, text, n);
     string->len += n;
     string->str[string->len] = '\0';
@@ -114,7 +143,8 @@ kiln_string_append(KilnString *string, const gchar *text)
 KilnString *
 kiln_string_append_c(KilnString *string, gchar c)
 {
-    make_room(string, 1);
+    if (!make_room(string, 1))
+        return string;
     string->str[string->len++] = c;
     string->str[string->len] = '\0';
     return string;
@@ -129,8 +159,9 @@ kiln_string_append_vprintf(KilnString *string, const gchar *format, va_list args
     int n = vsnprintf(string->str + string->len, room, format, args);
     if (n > 0 && (gsize)n >= room) {
         string->str[string->len] = '\0';
-        make_room(string, (gsize)n);
-        n = vsnprintf(string->str + string->len, (gsize)n + 1, format, again);
+        n = make_room(string, (gsize)n)
+                ? vsnprintf(string->str + string->len, (gsize)n + 1, format, again)
+                : 0;
     }
     va_end(again);
     if (n > 0)
@@ -166,8 +197,8 @@ kiln_string_assign(KilnString *string, const gchar *text)
 KilnString *
 kiln_string_erase(KilnString *string, gssize at, gssize length)
 {
-    gsize from = (gsize)at;
-    gsize n = length < 0 ? string->len - from : (gsize)length;
+    gsize from = place_of(string, at);
+    gsize n = length < 0 ? string->len - from : MIN((gsize)length, string->len - from);
     memmove(string->str + from, string->str + from + n, string->len - from - n + 1);
     string->len -= n;
     return string;
@@ -194,7 +225,7 @@ kiln_string_replace(KilnString *string, const gchar *find, const gchar *by, guin
         gssize where = found - string->str;
         kiln_string_erase(string, where, (gssize)n_find);
         kiln_string_insert_len(string, where, by, (gssize)n_by);
-        at = (gsize)where + n_by;
+        at = place_of(string, where + (gssize)n_by);
     }
     return n;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts that grow, with the interface of GLib's GString, and copies of texts. They come from the
- * reserve if the system has no memory. An appended text must not lie in the text itself. */
+ * reserve if the system has no memory. A large text loses its content instead, and is empty then
+ * (graph/grow/reserve.h). An appended text must not lie in the text itself. */
 #ifndef KILN_GRAPH_GROW_STRING_H
 #define KILN_GRAPH_GROW_STRING_H
 

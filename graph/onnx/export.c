@@ -3,6 +3,7 @@
  * names as they are. */
 #include "graph/onnx/export.h"
 
+#include "graph/grow/reserve.h"
 #include "graph/kiln-version.h"
 #include "graph/module/decompose.h"
 #include "graph/node.h"
@@ -58,7 +59,7 @@ kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message, GEr
         return kiln_throw(error, KILN_ERROR_LIMIT,
                           "the model is bigger than 2 GiB, the most that an ONNX file can hold");
     kiln_wire_put_message(out, field, message);
-    return TRUE;
+    return kiln_reserve_check_lost(error);
 }
 
 static const char *

@@ -26,7 +26,7 @@ kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *o
             kiln_wire_put_text(out, TENSOR_STRING_DATA, *text);
         return TRUE;
     }
-    /* The length of a message is a number of 31 bits to most readers, and of GByteArray 32. */
+    /* The length of a message is a number of 31 bits to most readers. */
     int64_t size = kiln_type_bytes(type);
     if (size < 0 || size > G_MAXINT32 - (int64_t)out->len)
         return kiln_throw(error, KILN_ERROR_LIMIT,

@@ -275,7 +275,7 @@ kiln_wire_put_bytes(GByteArray *out, uint32_t number, const void *data, size_t l
 {
     put_number(out, (uint64_t)number << 3 | KILN_WIRE_BYTES);
     put_number(out, length);
-    g_byte_array_append(out, data, (guint)length);
+    g_byte_array_append(out, data, length);
 }
 
 void

@@ -5,6 +5,7 @@
 #include "graph/base/names.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "graph/grow/reserve.h"
 #include "graph/module/folding.h"
 #include "graph/node.h"
 #include "graph/module/regions.h"
@@ -428,7 +429,7 @@ kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options
         kiln_metadata_print(&module->metadata, out);
     }
     if (!constants)
-        return TRUE;
+        return kiln_reserve_check_lost(error);
     separate(out, start);
     return kiln_constants_print(module, options, out, error);
 }

@@ -7,6 +7,7 @@
 #include "graph/base/alloc.h"
 #include "graph/base/beside.h"
 #include "graph/base/number.h"
+#include "graph/grow/reserve.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -147,35 +148,29 @@ print_origin(const KilnTensor *tensor, const KilnPrintOptions *options, GString 
 }
 
 /* Appends the bytes to the data file, aligned as tensors are. */
-static gboolean
-print_collected(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out,
-                GError **error)
+static void
+print_collected(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
 {
     gsize size;
     const void *data = g_bytes_get_data(tensor->bytes, &size);
     GByteArray *all = options->data;
     gsize offset = kiln_align_up(all->len);
-    if (offset > G_MAXUINT - KILN_ALIGNMENT || size > G_MAXUINT - KILN_ALIGNMENT - offset)
-        return kiln_throw(error, KILN_ERROR_LIMIT, "%s: constants of more than 4 GiB",
-                          options->data_name);
     static const guint8 padding[KILN_ALIGNMENT];
-    g_byte_array_append(all, padding, (guint)offset - all->len);
-    g_byte_array_append(all, data, (guint)size);
+    g_byte_array_append(all, padding, offset - all->len);
+    g_byte_array_append(all, data, size);
     print_file(options->data_name, (int64_t)offset, size, out);
-    return TRUE;
 }
 
-static gboolean
-print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out, GError **error)
+static void
+print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
 {
     KilnDType dtype = tensor->type.dtype;
     if (g_bytes_get_size(tensor->bytes) / kiln_dtype_size(dtype) <= INLINE_ELEMENTS)
         print_inline(dtype, tensor->bytes, out);
     else if (options->data_name)
-        return print_collected(tensor, options, out, error);
+        print_collected(tensor, options, out);
     else if (!print_origin(tensor, options, out))
         print_base64(tensor->bytes, out);
-    return TRUE;
 }
 
 static void
@@ -185,13 +180,13 @@ print_double_field(const char *before, double value, GString *out)
     kiln_print_f64(out, value);
 }
 
-static gboolean
-print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out,
-              GError **error)
+static void
+print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
 {
     switch (tensor->kind) {
     case KILN_TENSOR_DATA:
-        return print_data(tensor, options, out, error);
+        print_data(tensor, options, out);
+        return;
     case KILN_TENSOR_SPLAT:
         g_string_append(out, "splat(");
         kiln_element_print(tensor->type.dtype, tensor->splat, 0, out);
@@ -207,10 +202,10 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
         break;
     case KILN_TENSOR_IOTA:
         g_string_append(out, "iota");
-        return TRUE;
+        return;
     case KILN_TENSOR_SPARSE:
         g_string_append(out, "sparse");
-        return TRUE;
+        return;
     case KILN_TENSOR_STRINGS:
         g_string_append_c(out, '[');
         for (guint i = 0; tensor->strings[i]; i++) {
@@ -218,13 +213,12 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
             kiln_string_print(tensor->strings[i], out);
         }
         g_string_append_c(out, ']');
-        return TRUE;
+        return;
     case KILN_TENSOR_EXTERN:
         g_string_append(out, "extern");
-        return TRUE;
+        return;
     }
     g_string_append_c(out, ')');
-    return TRUE;
 }
 
 static KilnConstantForm
@@ -251,15 +245,17 @@ kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options, 
         kiln_print_indent(out, KILN_TEXT_INDENT);
         kiln_sigil_print('@', constant->name, out);
         g_string_append(out, " = ");
-        if (form == KILN_CONSTANT_EXTERN) {
+        if (form == KILN_CONSTANT_EXTERN)
             g_string_append(out, "extern");
-        } else if (!print_payload(constant->tensor, options, out, error)) {
-            kiln_prefix_error(error, "@%s: ", constant->name);
-            return FALSE;
-        }
+        else
+            print_payload(constant->tensor, options, out);
         g_string_append(out, " : ");
         kiln_type_print(&constant->type, out);
         g_string_append_c(out, '\n');
+        if (!kiln_reserve_check_lost(error)) {
+            kiln_prefix_error(error, "@%s: ", constant->name);
+            return FALSE;
+        }
     }
     g_string_append(out, "}\n");
     return TRUE;

@@ -51,7 +51,7 @@ kiln_dump(const KilnPassOptions *options, const KilnUnit *unit, const KilnApplic
                            application->pass->id, kiln_unit_name(unit),
                            application->changed ? "" : " (unchanged)");
     kiln_unit_print(unit, text);
-    if (text->str[text->len - 1] != '\n')
+    if (!g_str_has_suffix(text->str, "\n"))
         g_string_append_c(text, '\n');
     if (shown)
         options->dump(text->str, options->data);

@@ -131,8 +131,8 @@ save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, header->len & 0xff, (uint8_t)(header->len >> 8)
     };
     g_byte_array_append(out, start, sizeof start);
-    g_byte_array_append(out, (const guint8 *)header->str, (guint)header->len);
-    g_byte_array_append(out, data, (guint)kiln_type_bytes(type));
+    g_byte_array_append(out, (const guint8 *)header->str, header->len);
+    g_byte_array_append(out, data, (size_t)kiln_type_bytes(type));
     return TRUE;
 }
 

@@ -77,7 +77,7 @@ lay_out(GByteArray *out, const uint8_t *data, const KilnSection *sections, uint3
             g_byte_array_set_size(out, (guint)section.offset);
             memset(out->data + end, 0, section.offset - end);
             if (section.size)
-                g_byte_array_append(out, from, (guint)section.size);
+                g_byte_array_append(out, from, section.size);
         }
         memcpy(out->data + sizeof(KilnProgramHeader) + i * sizeof section, &section,
                sizeof section);
@@ -113,7 +113,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned se
     memcpy(content, file + sections[changed].offset, length);
     length = LLVMFuzzerMutate(content, length, room);
     g_autoptr(GByteArray) out = g_byte_array_new();
-    g_byte_array_append(out, file, (guint)head);
+    g_byte_array_append(out, file, head);
     lay_out(out, file, sections, header->n_sections, changed, content, length);
     if (out->len > max_size)
         return LLVMFuzzerMutate(data, size, max_size);

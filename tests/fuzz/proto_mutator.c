@@ -150,7 +150,7 @@ write_bytes(GByteArray *out, const Field *field, const void *payload, size_t len
 {
     write_varint(out, field->tag);
     write_varint(out, length);
-    g_byte_array_append(out, payload, (guint)length);
+    g_byte_array_append(out, payload, length);
 }
 
 /* Another of the file that could stand here; @field itself where there is none. */
@@ -218,7 +218,7 @@ write_same(Mutation *mutation, GByteArray *out, const Field *field)
 {
     if (!message_of(field)) {
         const uint8_t *end = field->payload + field->length;
-        g_byte_array_append(out, field->start, (guint)(end - field->start));
+        g_byte_array_append(out, field->start, (size_t)(end - field->start));
         return;
     }
     g_autoptr(GByteArray) inner = g_byte_array_new();

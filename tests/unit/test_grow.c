@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The containers of graph/grow against simple models of them, and what refused requests do. */
+#include "graph/base/write_file.h"
 #include "graph/grow/reserve.h"
 #include "graph/kiln-types.h"
 
@@ -341,5 +342,48 @@ Test(grow, failures_of_libraries_end_at_the_next_checkpoint)
     cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY));
     cr_assert_str_eq(error->message, "a library had no memory");
     cr_assert(kiln_reserve_check_step(NULL));
+    kiln_reserve_release();
+}
+
+enum {
+    PIECE = 4096
+};
+
+/* Both grow until a request for more than a megabyte is refused. */
+static void
+lose_both(GString *text, GByteArray *bytes)
+{
+    static const guint8 piece[PIECE];
+    do {
+        kiln_reserve_inject_refusal(text->len + PIECE >= KILN_LARGE_REQUEST);
+        g_string_append_printf(text, "%*d", PIECE, 0);
+    } while (text->len);
+    do {
+        kiln_reserve_inject_refusal(bytes->len + PIECE > KILN_LARGE_REQUEST);
+        g_byte_array_append(bytes, piece, PIECE);
+    } while (bytes->len);
+    kiln_reserve_inject_refusal(0);
+}
+
+/* What no reserve is large enough for is lost. The checkpoint says so, and nothing is written. */
+Test(grow, large_texts_and_bytes_are_lost)
+{
+    cr_assert(kiln_reserve_hold(NULL));
+    size_t whole = kiln_reserve_size();
+    g_autoptr(GString) text = g_string_new("before");
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    lose_both(text, bytes);
+    cr_assert_eq(kiln_reserve_size(), whole, "it was not served from the reserve");
+    cr_assert_str_eq(text->str, "");
+    cr_assert_eq(bytes->len, 0);
+    g_string_insert(text, 1000, "behind what is there");
+    g_string_erase(text, 2000, 1);
+    cr_assert_str_eq(text->str, "behind what is there");
+
+    g_autoptr(GError) error = NULL;
+    cr_assert(!kiln_file_write("/dev/null", text->str, text->len, &error));
+    cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY));
+    cr_assert_str_eq(error->message, "cannot allocate 2097152 bytes for an array");
+    cr_assert(kiln_file_write("/dev/null", text->str, text->len, NULL), "it is said once");
     kiln_reserve_release();
 }

@@ -237,7 +237,7 @@ described_onnx(void)
     GByteArray *file = g_byte_array_new();
     gsize size;
     const uint8_t *data = g_bytes_get_data(bare, &size);
-    g_byte_array_append(file, data, (guint)size);
+    g_byte_array_append(file, data, size);
     kiln_wire_put_text(file, 2, "a trainer");
     kiln_wire_put_text(file, 3, "2.5");
     kiln_wire_put_text(file, 4, "org.example");
