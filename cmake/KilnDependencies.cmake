@@ -12,6 +12,7 @@ kiln_require_module(GLIB "glib-2.0>=2.74" libglib2.0-dev)
 kiln_require_module(GMODULE "gmodule-2.0>=2.74" libglib2.0-dev)
 kiln_require_module(PROTOBUF_C "libprotobuf-c>=1.4" libprotobuf-c-dev)
 kiln_require_module(FYAML "libfyaml>=0.7.12" libfyaml-dev)
+# Tests read JSON with it, and benches write it.
 kiln_require_module(JSON_GLIB "json-glib-1.0>=1.6" libjson-glib-dev)
 kiln_require_module(PNG "libpng>=1.6" libpng-dev)
 kiln_require_module(XXHASH "libxxhash>=0.8" libxxhash-dev)

@@ -275,37 +275,38 @@ print_finding(const BisectOptions *own, const GPtrArray *numbers, const Finding 
            finding->reproduced ? "show it" : "do not show it alone", finding->tries);
 }
 
-static void
-print_finding_json(const BisectOptions *own, const GPtrArray *numbers, const Finding *finding)
+static gboolean
+print_finding_json(const BisectOptions *own, const GPtrArray *numbers, const Finding *finding,
+                   GError **error)
 {
-    JsonObject *root = json_object_new();
-    JsonArray *compared = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "numbers");
     for (guint i = 0; i < numbers->len; i++)
-        json_array_add_string_element(compared, g_ptr_array_index(numbers, i));
-    json_object_set_array_member(root, "numbers", compared);
-    json_object_set_int_member(root, "left_out", finding->left_out);
-    json_object_set_boolean_member(root, "per_shape", finding->refused);
-    json_object_set_int_member(root, "applications", finding->applications);
-    json_object_set_int_member(root, "tries", finding->tries);
+        kiln_json_string(&json, NULL, g_ptr_array_index(numbers, i));
+    kiln_json_end_array(&json);
+    kiln_json_int(&json, "left_out", finding->left_out);
+    kiln_json_bool(&json, "per_shape", finding->refused);
+    kiln_json_int(&json, "applications", finding->applications);
+    kiln_json_int(&json, "tries", finding->tries);
     if (!finding->guilty) {
-        json_object_set_null_member(root, "guilty");
-        kiln_print_json(root);
-        return;
+        kiln_json_null(&json, "guilty");
+        return kiln_report_print(&json, error);
     }
     const KilnTry *bad = &finding->bad;
-    JsonObject *guilty = json_object_new();
-    json_object_set_int_member(guilty, "application", finding->before.limit + 1);
-    json_object_set_string_member(guilty, "pass", finding->lowering ? "" : bad->pass->id);
-    json_object_set_string_member(guilty, "what", finding->lowering ? "lowering" : bad->last);
-    json_object_set_string_member(guilty, "why", bad->why);
-    JsonArray *rewrites = json_array_new();
+    kiln_json_object(&json, "guilty");
+    kiln_json_int(&json, "application", finding->before.limit + 1);
+    kiln_json_string(&json, "pass", finding->lowering ? "" : bad->pass->id);
+    kiln_json_string(&json, "what", finding->lowering ? "lowering" : bad->last);
+    kiln_json_string(&json, "why", bad->why);
+    kiln_json_array(&json, "rewrites");
     for (uint32_t i = 0; i < bad->n_rewrites; i++)
-        json_array_add_string_element(rewrites, bad->rewrites[i]);
-    json_object_set_array_member(guilty, "rewrites", rewrites);
-    json_object_set_string_member(guilty, "folder", own->out);
-    json_object_set_boolean_member(guilty, "reproduced", finding->reproduced);
-    json_object_set_object_member(root, "guilty", guilty);
-    kiln_print_json(root);
+        kiln_json_string(&json, NULL, bad->rewrites[i]);
+    kiln_json_end_array(&json);
+    kiln_json_string(&json, "folder", own->out);
+    kiln_json_bool(&json, "reproduced", finding->reproduced);
+    kiln_json_end_object(&json);
+    return kiln_report_print(&json, error);
 }
 
 /* --- the command --- */
@@ -395,10 +396,10 @@ bisect_work(KilnOptions *options, char **operands, void *data, GError **error)
     if (!model || !bisect_model(options, own, model, pipeline, &finding, &numbers, error))
         return KILN_EXIT_FAILED;
     kiln_clear_progress(options);
-    if (options->json)
-        print_finding_json(own, numbers, &finding);
-    else
+    if (!options->json)
         print_finding(own, numbers, &finding);
+    else if (!print_finding_json(own, numbers, &finding, error))
+        return KILN_EXIT_FAILED;
     return finding.guilty ? KILN_EXIT_MISMATCH : KILN_EXIT_OK;
 }
 

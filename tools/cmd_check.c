@@ -6,22 +6,23 @@
 
 #include <stdio.h>
 
-static void
-print_json(KilnUnsupported *const *found, unsigned n)
+static gboolean
+print_json(KilnUnsupported *const *found, unsigned n, GError **error)
 {
-    JsonArray *array = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "unsupported");
     for (unsigned i = 0; i < n; i++) {
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "op", found[i]->op);
-        json_object_set_int_member(entry, "opset", found[i]->opset);
-        json_object_set_string_member(entry, "dtype", found[i]->dtype);
-        json_object_set_string_member(entry, "node", found[i]->node);
-        json_object_set_string_member(entry, "reason", found[i]->reason);
-        json_array_add_object_element(array, entry);
+        kiln_json_object(&json, NULL);
+        kiln_json_string(&json, "op", found[i]->op);
+        kiln_json_int(&json, "opset", found[i]->opset);
+        kiln_json_string(&json, "dtype", found[i]->dtype);
+        kiln_json_string(&json, "node", found[i]->node);
+        kiln_json_string(&json, "reason", found[i]->reason);
+        kiln_json_end_object(&json);
     }
-    JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "unsupported", array);
-    kiln_print_json(root);
+    kiln_json_end_array(&json);
+    return kiln_report_print(&json, error);
 }
 
 static unsigned
@@ -50,8 +51,8 @@ check(KilnOptions *options, char **operands, void *data, GError **error)
     g_autofree KilnUnsupported **found = kiln_model_check(model, options->backend, &n, error);
     if (!found)
         return KILN_EXIT_FAILED;
-    if (options->json)
-        print_json(found, n);
+    if (options->json && !print_json(found, n, error))
+        return KILN_EXIT_FAILED;
     for (unsigned i = 0; !options->json && i < n; i++) {
         g_autofree char *op = kiln_one_line(found[i]->op), *node = kiln_one_line(found[i]->node);
         printf("%s (opset %d, %s) at %s: %s\n", op, found[i]->opset, found[i]->dtype, node,

@@ -498,49 +498,50 @@ print_text(const KilnOptions *options, const CompareOptions *own, const Compare 
         print_row(g_ptr_array_index(compare->rows, i));
 }
 
-static JsonObject *
-row_json(const Row *row)
+static void
+write_row(KilnJson *json, const Row *row)
 {
     const KilnDifference *found = &row->difference;
-    JsonObject *object = json_object_new();
-    json_object_set_string_member(object, "name", row->name);
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", row->name);
     if (row->op_a) {
-        json_object_set_string_member(object, "op_a", row->op_a);
-        json_object_set_string_member(object, "op_b", row->op_b);
+        kiln_json_string(json, "op_a", row->op_a);
+        kiln_json_string(json, "op_b", row->op_b);
     }
-    json_object_set_string_member(object, "type", row->type);
-    json_object_set_int_member(object, "elements", found->n);
-    json_object_set_int_member(object, "differ", found->n_bad);
-    kiln_json_set_number(object, "max_abs", found->max_abs);
-    kiln_json_set_number(object, "max_rel", found->max_rel);
-    kiln_json_set_number(object, "max_ulp", found->max_ulp);
-    json_object_set_boolean_member(object, "bits", row->tolerance.bits);
-    kiln_json_set_number(object, "atol", row->tolerance.atol);
-    kiln_json_set_number(object, "rtol", row->tolerance.rtol);
+    kiln_json_string(json, "type", row->type);
+    kiln_json_int(json, "elements", found->n);
+    kiln_json_int(json, "differ", found->n_bad);
+    kiln_json_number(json, "max_abs", found->max_abs);
+    kiln_json_number(json, "max_rel", found->max_rel);
+    kiln_json_number(json, "max_ulp", found->max_ulp);
+    kiln_json_bool(json, "bits", row->tolerance.bits);
+    kiln_json_number(json, "atol", row->tolerance.atol);
+    kiln_json_number(json, "rtol", row->tolerance.rtol);
     if (found->worst >= 0) {
         g_autofree char *index = index_text(&row->shape, found->worst);
-        json_object_set_string_member(object, "index", index);
-        kiln_json_set_number(object, "a", found->want);
-        kiln_json_set_number(object, "b", found->got);
+        kiln_json_string(json, "index", index);
+        kiln_json_number(json, "a", found->want);
+        kiln_json_number(json, "b", found->got);
     }
-    return object;
+    kiln_json_end_object(json);
 }
 
-static void
-print_json(const Compare *compare)
+static gboolean
+print_json(const Compare *compare, GError **error)
 {
-    JsonObject *root = json_object_new();
-    json_object_set_string_member(root, "a", compare->labels[0]);
-    json_object_set_string_member(root, "b", compare->labels[1]);
-    json_object_set_int_member(root, "agree", compare->agree);
-    json_object_set_int_member(root, "only_a", compare->only_a);
-    json_object_set_int_member(root, "only_b", compare->only_b);
-    json_object_set_int_member(root, "other_type", compare->other_type);
-    JsonArray *rows = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_string(&json, "a", compare->labels[0]);
+    kiln_json_string(&json, "b", compare->labels[1]);
+    kiln_json_int(&json, "agree", compare->agree);
+    kiln_json_int(&json, "only_a", compare->only_a);
+    kiln_json_int(&json, "only_b", compare->only_b);
+    kiln_json_int(&json, "other_type", compare->other_type);
+    kiln_json_array(&json, "diverging");
     for (guint i = 0; i < compare->rows->len; i++)
-        json_array_add_object_element(rows, row_json(g_ptr_array_index(compare->rows, i)));
-    json_object_set_array_member(root, "diverging", rows);
-    kiln_print_json(root);
+        write_row(&json, g_ptr_array_index(compare->rows, i));
+    kiln_json_end_array(&json);
+    return kiln_report_print(&json, error);
 }
 
 /* --- the command --- */
@@ -579,10 +580,10 @@ compare_work(KilnOptions *options, char **operands, void *data, GError **error)
     kiln_clear_progress(options);
     if (!good || !finish(&compare, error))
         return KILN_EXIT_FAILED;
-    if (options->json)
-        print_json(&compare);
-    else
+    if (!options->json)
         print_text(options, own, &compare);
+    else if (!print_json(&compare, error))
+        return KILN_EXIT_FAILED;
     return compare.rows->len ? KILN_EXIT_MISMATCH : KILN_EXIT_OK;
 }
 

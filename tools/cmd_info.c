@@ -170,85 +170,89 @@ print_info(const KilnOptions *options, const KilnModel *model, const GArray *cou
 
 /* --- JSON --- */
 
-static JsonArray *
-infos_json(const KilnInfoList *list)
+static void
+write_shape(KilnJson *json, const KilnTensorInfo *info)
 {
-    JsonArray *array = json_array_new();
-    for (unsigned i = 0; i < list->n; i++) {
-        const KilnTensorInfo *info = &list->info[i];
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "name", info->name);
-        kiln_json_set_type(entry, "type", &list->types[i]);
-        json_object_set_string_member(entry, "dtype", kiln_dtype_name(info->dtype));
-        JsonArray *shape = json_array_new();
-        for (int d = 0; d < info->rank; d++) {
-            if (info->dims[d] >= 0)
-                json_array_add_int_element(shape, info->dims[d]);
-            else if (info->dim_names[d])
-                json_array_add_string_element(shape, info->dim_names[d]);
-            else
-                json_array_add_null_element(shape);
-        }
-        if (info->rank >= 0) {
-            json_object_set_array_member(entry, "shape", shape);
-        } else {
-            json_object_set_null_member(entry, "shape");
-            json_array_unref(shape);
-        }
-        json_array_add_object_element(array, entry);
+    if (info->rank < 0) {
+        kiln_json_null(json, "shape");
+        return;
     }
-    return array;
-}
-
-static JsonObject *
-metadata_json(const KilnMetadata *metadata)
-{
-    JsonObject *root = json_object_new();
-    json_object_set_string_member(root, "graph_name", metadata->graph_name);
-#define X(field, number) json_object_set_string_member(root, #field, metadata->field);
-    KILN_METADATA_TEXTS(X)
-#undef X
-#define X(field, number) json_object_set_int_member(root, #field, metadata->field);
-    KILN_METADATA_NUMBERS(X)
-#undef X
-    JsonArray *opsets = json_array_new(), *properties = json_array_new();
-    for (unsigned i = 0; i < metadata->n_opsets; i++) {
-        JsonObject *opset = json_object_new();
-        json_object_set_string_member(opset, "domain", metadata->opsets[i].domain);
-        json_object_set_int_member(opset, "version", metadata->opsets[i].version);
-        json_array_add_object_element(opsets, opset);
+    kiln_json_array(json, "shape");
+    for (int d = 0; d < info->rank; d++) {
+        if (info->dims[d] >= 0)
+            kiln_json_int(json, NULL, info->dims[d]);
+        else
+            kiln_json_string(json, NULL, info->dim_names[d]);
     }
-    for (unsigned i = 0; i < metadata->n_properties; i++) {
-        JsonObject *property = json_object_new();
-        json_object_set_string_member(property, "key", metadata->properties[i].key);
-        json_object_set_string_member(property, "value", metadata->properties[i].value);
-        json_array_add_object_element(properties, property);
-    }
-    json_object_set_array_member(root, "opsets", opsets);
-    json_object_set_array_member(root, "properties", properties);
-    return root;
+    kiln_json_end_array(json);
 }
 
 static void
-print_json(const KilnModel *model, const GArray *counts)
+write_infos(KilnJson *json, const char *key, const KilnInfoList *list)
+{
+    kiln_json_array(json, key);
+    for (unsigned i = 0; i < list->n; i++) {
+        const KilnTensorInfo *info = &list->info[i];
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "name", info->name);
+        kiln_json_type(json, "type", &list->types[i]);
+        kiln_json_string(json, "dtype", kiln_dtype_name(info->dtype));
+        write_shape(json, info);
+        kiln_json_end_object(json);
+    }
+    kiln_json_end_array(json);
+}
+
+static void
+write_metadata(KilnJson *json, const KilnMetadata *metadata)
+{
+    kiln_json_string(json, "graph_name", metadata->graph_name);
+#define X(field, number) kiln_json_string(json, #field, metadata->field);
+    KILN_METADATA_TEXTS(X)
+#undef X
+#define X(field, number) kiln_json_int(json, #field, metadata->field);
+    KILN_METADATA_NUMBERS(X)
+#undef X
+    kiln_json_array(json, "opsets");
+    for (unsigned i = 0; i < metadata->n_opsets; i++) {
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "domain", metadata->opsets[i].domain);
+        kiln_json_int(json, "version", metadata->opsets[i].version);
+        kiln_json_end_object(json);
+    }
+    kiln_json_end_array(json);
+    kiln_json_array(json, "properties");
+    for (unsigned i = 0; i < metadata->n_properties; i++) {
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "key", metadata->properties[i].key);
+        kiln_json_string(json, "value", metadata->properties[i].value);
+        kiln_json_end_object(json);
+    }
+    kiln_json_end_array(json);
+}
+
+static gboolean
+print_json(const KilnModel *model, const GArray *counts, GError **error)
 {
     KilnUnitCost cost = cost_of(model);
-    JsonObject *root = metadata_json(kiln_model_metadata(model));
-    json_object_set_array_member(root, "inputs", infos_json(&model->inputs));
-    json_object_set_array_member(root, "outputs", infos_json(&model->outputs));
-    json_object_set_string_member(root, "level", model->ir ? "ir" : "graph");
-    json_object_set_int_member(root, "constant_bytes", cost.constant_bytes);
-    json_object_set_int_member(root, "flops", cost.flops);
-    JsonArray *ops = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    write_metadata(&json, kiln_model_metadata(model));
+    write_infos(&json, "inputs", &model->inputs);
+    write_infos(&json, "outputs", &model->outputs);
+    kiln_json_string(&json, "level", model->ir ? "ir" : "graph");
+    kiln_json_int(&json, "constant_bytes", cost.constant_bytes);
+    kiln_json_int(&json, "flops", cost.flops);
+    kiln_json_array(&json, "ops");
     for (guint i = 0; i < counts->len; i++) {
         const OpCount *op = &g_array_index(counts, OpCount, i);
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "op", op->name);
-        json_object_set_int_member(entry, "n", op->n);
-        json_array_add_object_element(ops, entry);
+        kiln_json_object(&json, NULL);
+        kiln_json_string(&json, "op", op->name);
+        kiln_json_int(&json, "n", op->n);
+        kiln_json_end_object(&json);
     }
-    json_object_set_array_member(root, "ops", ops);
-    kiln_print_json(root);
+    kiln_json_end_array(&json);
+    return kiln_report_print(&json, error);
 }
 
 static int
@@ -261,9 +265,8 @@ info(KilnOptions *options, char **operands, void *data, GError **error)
         return KILN_EXIT_FAILED;
     g_autoptr(GArray) counts = count_ops(model);
     if (options->json)
-        print_json(model, counts);
-    else
-        print_info(options, model, counts);
+        return print_json(model, counts, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
+    print_info(options, model, counts);
     return KILN_EXIT_OK;
 }
 

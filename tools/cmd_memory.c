@@ -82,40 +82,48 @@ waits_at(const KilnLife *life, const KilnMemoryPeak *peak)
     return true;
 }
 
-static JsonObject *
-peak_json(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
+/* The names of the buffers that live at @peak; of @waiting only those that no operand needs. */
+static void
+write_names(KilnJson *json, const char *key, const KilnMemoryPeak *peak, const KilnMemoryPlan *plan,
+            bool waiting)
 {
-    JsonArray *live = json_array_new(), *waiting = json_array_new();
+    kiln_json_array(json, key);
     for (uint32_t i = 0; i < plan->n_lives && peak->instr; i++) {
         const KilnLife *life = &plan->lives[i];
+        if (waiting ? !waits_at(life, peak) : !lives_at(life, peak->step) || !life->size)
+            continue;
         g_autofree char *name = kiln_life_name(life);
-        if (lives_at(life, peak->step) && life->size)
-            json_array_add_string_element(live, name);
-        if (waits_at(life, peak))
-            json_array_add_string_element(waiting, name);
+        kiln_json_string(json, NULL, name);
     }
-    JsonObject *json = json_object_new();
-    json_object_set_int_member(json, "step", peak->step);
-    json_object_set_string_member(json, "instr", peak->instr ? kiln_instr_label(peak->instr) : "");
-    json_object_set_array_member(json, "buffers", live);
-    json_object_set_array_member(json, "waiting", waiting);
-    return json;
+    kiln_json_end_array(json);
 }
 
-static JsonObject *
-limit_json(int64_t limit, const KilnMemoryExcess *excess, const KilnMemoryPlan *plan)
+static void
+write_peak(KilnJson *json, const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
 {
-    JsonArray *names = json_array_new();
+    kiln_json_object(json, "peak");
+    kiln_json_int(json, "step", peak->step);
+    kiln_json_string(json, "instr", peak->instr ? kiln_instr_label(peak->instr) : "");
+    write_names(json, "buffers", peak, plan, false);
+    write_names(json, "waiting", peak, plan, true);
+    kiln_json_end_object(json);
+}
+
+static void
+write_limit(KilnJson *json, int64_t limit, const KilnMemoryExcess *excess,
+            const KilnMemoryPlan *plan)
+{
+    kiln_json_object(json, "limit");
+    kiln_json_int(json, "bytes", limit);
+    kiln_json_bool(json, "fits", !excess);
+    kiln_json_bool(json, "proven", !excess || excess->proven);
+    kiln_json_array(json, "do_not_fit");
     for (uint32_t i = 0; excess && i < excess->n_lives; i++) {
         g_autofree char *name = kiln_life_name(&plan->lives[excess->lives[i]]);
-        json_array_add_string_element(names, name);
+        kiln_json_string(json, NULL, name);
     }
-    JsonObject *json = json_object_new();
-    json_object_set_int_member(json, "bytes", limit);
-    json_object_set_boolean_member(json, "fits", !excess);
-    json_object_set_boolean_member(json, "proven", !excess || excess->proven);
-    json_object_set_array_member(json, "do_not_fit", names);
-    return json;
+    kiln_json_end_array(json);
+    kiln_json_end_object(json);
 }
 
 static const int64_t NO_LIMIT = INT64_MIN;
@@ -170,61 +178,67 @@ numbers_text(const Open *open)
     return kiln_one_line(text->str);
 }
 
-static JsonObject *
-open_json(const Open *open)
+static void
+write_open(KilnJson *json, const Open *open)
 {
-    JsonObject *json = json_object_new(), *at = json_object_new();
+    kiln_json_object(json, "open");
+    kiln_json_object(json, "at");
     const KilnDimBinding *binding = open->at->binding;
     for (uint32_t i = 0; i < binding->n; i++)
-        json_object_set_int_member(at, binding->names[i].name, binding->names[i].number);
-    json_object_set_object_member(json, "at", at);
-    json_object_set_boolean_member(json, "at_most", open->most);
-    return json;
+        kiln_json_int(json, binding->names[i].name, binding->names[i].number);
+    kiln_json_end_object(json);
+    kiln_json_bool(json, "at_most", open->most);
+    kiln_json_end_object(json);
 }
 
 static void
-print_json(const Report *report)
+write_buffers(KilnJson *json, const Report *report)
 {
-    const KilnIRFunction *function = report->function;
     const KilnMemoryPlan *plan = report->plan;
-    g_autofree const KilnInstr **steps = steps_of(function, plan->n_steps);
-    JsonArray *buffers = json_array_new();
+    g_autofree const KilnInstr **steps = steps_of(report->function, plan->n_steps);
+    kiln_json_array(json, "buffers");
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         const KilnLife *life = &plan->lives[i];
+        const KilnInstr *first = steps[life->first], *last = steps[life->last];
         g_autofree char *name = kiln_life_name(life);
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "name", name);
-        json_object_set_string_member(entry, "kind", kind_of(life));
-        json_object_set_int_member(entry, "def", life->first);
-        json_object_set_int_member(entry, "last_use", life->last);
-        json_object_set_int_member(entry, "size", life->size);
-        json_object_set_int_member(entry, "offset", life->offset);
-        json_object_set_string_member(
-            entry, "def_instr", steps[life->first] ? kiln_instr_label(steps[life->first]) : "");
-        json_object_set_string_member(entry, "last_instr",
-                                      steps[life->last] ? kiln_instr_label(steps[life->last]) : "");
         g_autofree char *expression = expression_of(report->open, life);
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "name", name);
+        kiln_json_string(json, "kind", kind_of(life));
+        kiln_json_int(json, "def", life->first);
+        kiln_json_int(json, "last_use", life->last);
+        kiln_json_int(json, "size", life->size);
+        kiln_json_int(json, "offset", life->offset);
+        kiln_json_string(json, "def_instr", first ? kiln_instr_label(first) : "");
+        kiln_json_string(json, "last_instr", last ? kiln_instr_label(last) : "");
         if (expression)
-            json_object_set_string_member(entry, "bytes", expression);
-        json_array_add_object_element(buffers, entry);
+            kiln_json_string(json, "bytes", expression);
+        kiln_json_end_object(json);
     }
-    JsonObject *root = json_object_new();
-    json_object_set_int_member(root, "sum", plan->sum);
-    json_object_set_int_member(root, "lb_node", plan->lb_node);
-    json_object_set_int_member(root, "lb_live", plan->lb_live);
-    json_object_set_int_member(root, "arena", plan->arena);
-    json_object_set_double_member(root, "efficiency", efficiency(plan));
-    json_object_set_boolean_member(root, "proven_optimal", plan->proven_optimal);
-    json_object_set_double_member(root, "plan_ms", plan->plan_ms);
-    json_object_set_int_member(root, "scratch", scratch_bytes(plan));
-    json_object_set_object_member(root, "peak", peak_json(&report->peak, plan));
+    kiln_json_end_array(json);
+}
+
+static gboolean
+print_json(const Report *report, GError **error)
+{
+    const KilnMemoryPlan *plan = report->plan;
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_int(&json, "sum", plan->sum);
+    kiln_json_int(&json, "lb_node", plan->lb_node);
+    kiln_json_int(&json, "lb_live", plan->lb_live);
+    kiln_json_int(&json, "arena", plan->arena);
+    kiln_json_number(&json, "efficiency", efficiency(plan));
+    kiln_json_bool(&json, "proven_optimal", plan->proven_optimal);
+    kiln_json_number(&json, "plan_ms", plan->plan_ms);
+    kiln_json_int(&json, "scratch", scratch_bytes(plan));
+    write_peak(&json, &report->peak, plan);
     if (report->limit != NO_LIMIT)
-        json_object_set_object_member(root, "limit",
-                                      limit_json(report->limit, report->excess, plan));
+        write_limit(&json, report->limit, report->excess, plan);
     if (report->open)
-        json_object_set_object_member(root, "open", open_json(report->open));
-    json_object_set_array_member(root, "buffers", buffers);
-    kiln_print_json(root);
+        write_open(&json, report->open);
+    write_buffers(&json, report);
+    return kiln_report_print(&json, error);
 }
 
 static void
@@ -371,9 +385,9 @@ show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *fu
     g_autoptr(KilnMemoryExcess) excess =
         memory->limit != NO_LIMIT ? kiln_memory_excess(function, plan, memory->limit) : NULL;
     Report report = { function, plan, peak, memory->limit, excess, open };
-    if (options->json && !shown)
-        print_json(&report);
-    else if (!shown)
+    if (options->json && !shown && !print_json(&report, error))
+        return KILN_EXIT_FAILED;
+    if (!options->json && !shown)
         print_text(&report, options->quiet);
     return !excess || kiln_memory_excess_throw(excess, plan, error) ? KILN_EXIT_OK
                                                                     : KILN_EXIT_FAILED;

@@ -44,33 +44,33 @@ print_options(const KilnPassInfo *pass)
 }
 
 static void
-set_options_json(JsonObject *entry, const KilnPassInfo *pass)
+write_options(KilnJson *json, const KilnPassInfo *pass)
 {
-    JsonObject *options = json_object_new();
+    kiln_json_object(json, "options");
     const KilnOptionTable *table = pass->options;
     for (uint32_t i = 0; table && i < table->n; i++) {
         const KilnAttrInfo *option = &table->attrs[i];
         g_autofree char *name = g_strdelimit(g_strdup(option->name), "_", '-');
         switch (option->kind) {
         case KILN_ATTR_BOOL:
-            json_object_set_boolean_member(options, name, option->otherwise.i != 0);
+            kiln_json_bool(json, name, option->otherwise.i != 0);
             break;
         case KILN_ATTR_INT:
-            json_object_set_int_member(options, name, option->otherwise.i);
+            kiln_json_int(json, name, option->otherwise.i);
             break;
         case KILN_ATTR_FLOAT:
-            json_object_set_double_member(options, name, option->otherwise.f);
+            kiln_json_number(json, name, option->otherwise.f);
             break;
         case KILN_ATTR_STRING:
-            json_object_set_string_member(options, name,
-                                          option->otherwise.s ? option->otherwise.s : "");
+            kiln_json_string(json, name, option->otherwise.s ? option->otherwise.s : "");
             break;
         default:
-            json_object_set_array_member(options, name, json_array_new());
+            kiln_json_array(json, name);
+            kiln_json_end_array(json);
             break;
         }
     }
-    json_object_set_object_member(entry, "options", options);
+    kiln_json_end_object(json);
 }
 
 /* The built-in passes, then those of plug-ins: KilnPassInfo*. */
@@ -85,46 +85,47 @@ all_passes(const KilnPipeline *pipeline)
 }
 
 /* @passes: KilnPassInfo* */
-static void
-list_passes_json(const GPtrArray *passes)
+static gboolean
+list_passes_json(const GPtrArray *passes, GError **error)
 {
-    JsonArray *array = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "passes");
     for (guint i = 0; i < passes->len; i++) {
         const KilnPassInfo *pass = g_ptr_array_index(passes, i);
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "name", pass->id);
-        json_object_set_string_member(entry, "level",
-                                      pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
-        json_object_set_string_member(entry, "numerics", kiln_numerics_name(pass->numerics));
-        json_object_set_string_member(entry, "summary", pass->summary);
-        set_options_json(entry, pass);
-        json_array_add_object_element(array, entry);
+        kiln_json_object(&json, NULL);
+        kiln_json_string(&json, "name", pass->id);
+        kiln_json_string(&json, "level", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
+        kiln_json_string(&json, "numerics", kiln_numerics_name(pass->numerics));
+        kiln_json_string(&json, "summary", pass->summary);
+        write_options(&json, pass);
+        kiln_json_end_object(&json);
     }
-    JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "passes", array);
-    kiln_print_json(root);
+    kiln_json_end_array(&json);
+    return kiln_report_print(&json, error);
 }
 
-static void
-list_rules_json(const KilnRule *rules, uint32_t n)
+static gboolean
+list_rules_json(const KilnRule *rules, uint32_t n, GError **error)
 {
-    JsonArray *array = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "rules");
     for (uint32_t i = 0; i < n; i++) {
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "name", rules[i].name);
-        json_object_set_string_member(entry, "numerics", kiln_numerics_name(rules[i].numerics));
-        json_object_set_string_member(entry, "pattern", rules[i].pattern);
-        JsonArray *flags = json_array_new();
+        kiln_json_object(&json, NULL);
+        kiln_json_string(&json, "name", rules[i].name);
+        kiln_json_string(&json, "numerics", kiln_numerics_name(rules[i].numerics));
+        kiln_json_string(&json, "pattern", rules[i].pattern);
+        kiln_json_array(&json, "flags");
         for (uint32_t bit = 0; bit < KILN_N_FLAGS; bit++) {
             if (rules[i].flags & 1u << bit)
-                json_array_add_string_element(flags, flag_names[bit]);
+                kiln_json_string(&json, NULL, flag_names[bit]);
         }
-        json_object_set_array_member(entry, "flags", flags);
-        json_array_add_object_element(array, entry);
+        kiln_json_end_array(&json);
+        kiln_json_end_object(&json);
     }
-    JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "rules", array);
-    kiln_print_json(root);
+    kiln_json_end_array(&json);
+    return kiln_report_print(&json, error);
 }
 
 static int
@@ -139,10 +140,8 @@ list_rules(const KilnOptions *options, const char *id, GError **error)
     }
     uint32_t n = pass->rules ? pass->rules->n : 0;
     const KilnRule *rules = n ? pass->rules->rules : NULL;
-    if (options->json) {
-        list_rules_json(rules, n);
-        return KILN_EXIT_OK;
-    }
+    if (options->json)
+        return list_rules_json(rules, n, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
     for (uint32_t i = 0; i < n; i++) {
         printf("%-2s %-28s %s", kiln_numerics_name(rules[i].numerics), rules[i].name,
                rules[i].pattern);
@@ -173,10 +172,8 @@ list_passes(KilnOptions *options, char **operands, void *data, GError **error)
     if (!pipeline)
         return KILN_EXIT_FAILED;
     g_autoptr(GPtrArray) passes = all_passes(pipeline);
-    if (options->json) {
-        list_passes_json(passes);
-        return KILN_EXIT_OK;
-    }
+    if (options->json)
+        return list_passes_json(passes, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
     for (guint i = 0; i < passes->len; i++) {
         const KilnPassInfo *pass = g_ptr_array_index(passes, i);
         printf("%-5s %-2s %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
@@ -231,37 +228,42 @@ print_dtypes(uint32_t dtypes)
     }
 }
 
-static int
-list_ops(KilnOptions *options, char **operands, void *data, GError **error)
+static gboolean
+list_ops_json(const KilnTarget *target, GError **error)
 {
-    (void)operands, (void)data, (void)error;
-    const KilnTarget *target =
-        kiln_target_by_name(options->backend ? options->backend : "cpu", NULL);
-    JsonArray *array = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "ops");
     kiln_foreach_op (id) {
         const KilnOpInfo *op = kiln_op_info(id);
         uint32_t dtypes;
-        bool runs = has_kernel(target, op->name, &dtypes);
-        if (options->json) {
-            JsonObject *entry = json_object_new();
-            json_object_set_string_member(entry, "name", op->name);
-            json_object_set_string_member(entry, "onnx", op->onnx);
-            json_object_set_int_member(entry, "since", op->since);
-            json_object_set_boolean_member(entry, "kernel", runs);
-            json_array_add_object_element(array, entry);
-            continue;
-        }
+        kiln_json_object(&json, NULL);
+        kiln_json_string(&json, "name", op->name);
+        kiln_json_string(&json, "onnx", op->onnx);
+        kiln_json_int(&json, "since", op->since);
+        kiln_json_bool(&json, "kernel", has_kernel(target, op->name, &dtypes));
+        kiln_json_end_object(&json);
+    }
+    kiln_json_end_array(&json);
+    return kiln_report_print(&json, error);
+}
+
+static int
+list_ops(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    (void)operands, (void)data;
+    const KilnTarget *target =
+        kiln_target_by_name(options->backend ? options->backend : "cpu", NULL);
+    if (options->json)
+        return list_ops_json(target, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
+    kiln_foreach_op (id) {
+        const KilnOpInfo *op = kiln_op_info(id);
+        uint32_t dtypes;
+        has_kernel(target, op->name, &dtypes);
         printf("%-28s %-26s", op->name, *op->onnx ? op->onnx : "-");
         print_dtypes(dtypes);
         printf("\n");
     }
-    if (!options->json) {
-        json_array_unref(array);
-        return KILN_EXIT_OK;
-    }
-    JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "ops", array);
-    kiln_print_json(root);
     return KILN_EXIT_OK;
 }
 

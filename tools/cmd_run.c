@@ -174,39 +174,44 @@ output_name(const KilnExecution *execution, unsigned i)
     return execution->program->outputs.info[i].name;
 }
 
-static JsonObject *
-numbers_json(const KilnDimBinding *numbers)
+static void
+write_numbers(KilnJson *json, const KilnDimBinding *numbers)
 {
-    JsonObject *object = json_object_new();
+    kiln_json_object(json, "dims");
     for (uint32_t i = 0; i < numbers->n; i++)
-        json_object_set_int_member(object, numbers->names[i].name, numbers->names[i].number);
-    return object;
+        kiln_json_int(json, numbers->names[i].name, numbers->names[i].number);
+    kiln_json_end_object(json);
 }
 
-static void
-print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecution *execution,
-              const GPtrArray *outputs, const KilnDimBinding *numbers, char **labels)
+static gboolean
+print_json(const RunOptions *run, const KilnExecution *execution, const GPtrArray *outputs,
+           const KilnDimBinding *numbers, char **labels, GError **error)
 {
-    if (!options->json) {
-        for (unsigned i = 0; i < outputs->len; i++)
-            kiln_summary_print(output_name(execution, i), g_ptr_array_index(outputs, i), labels);
-        return;
-    }
-    JsonArray *array = json_array_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "outputs");
     for (unsigned i = 0; i < outputs->len; i++)
-        json_array_add_object_element(
-            array,
-            kiln_summary_json(output_name(execution, i), g_ptr_array_index(outputs, i), labels));
-    JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "outputs", array);
-    json_object_set_int_member(root, "fold_runs",
-                               (gint64)kiln_program_fold_runs(execution->program));
-    json_object_set_double_member(root, "run_ms", execution->run_ms);
+        kiln_summary_write(&json, output_name(execution, i), g_ptr_array_index(outputs, i), labels);
+    kiln_json_end_array(&json);
+    kiln_json_int(&json, "fold_runs", (int64_t)kiln_program_fold_runs(execution->program));
+    kiln_json_number(&json, "run_ms", execution->run_ms);
     if (run->profile)
-        json_object_set_array_member(root, "profile", kiln_profile_json(execution->session));
+        kiln_profile_write(&json, "profile", execution->session);
     if (numbers->n)
-        json_object_set_object_member(root, "dims", numbers_json(numbers));
-    kiln_print_json(root);
+        write_numbers(&json, numbers);
+    return kiln_report_print(&json, error);
+}
+
+static gboolean
+print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecution *execution,
+              const GPtrArray *outputs, const KilnDimBinding *numbers, char **labels,
+              GError **error)
+{
+    if (options->json)
+        return print_json(run, execution, outputs, numbers, labels, error);
+    for (unsigned i = 0; i < outputs->len; i++)
+        kiln_summary_print(output_name(execution, i), g_ptr_array_index(outputs, i), labels);
+    return TRUE;
 }
 
 static gboolean
@@ -289,7 +294,8 @@ show(const RunOptions *run, KilnOptions *options, const KilnModel *model, KilnEx
     if (run->values_dir &&
         !dump_values(run, options, model, execution->program, inputs, outputs, error))
         return FALSE;
-    print_outputs(run, options, execution, outputs, &numbers, labels);
+    if (!print_outputs(run, options, execution, outputs, &numbers, labels, error))
+        return FALSE;
     if (run->profile && !options->json) {
         fflush(stdout); /* in order, where both go to one place */
         kiln_profile_print(execution->session, execution->run_ms, &numbers, options->quiet);

@@ -30,7 +30,7 @@ typedef struct {
     double rtol, atol; /* negative: the case's own, or the official ones */
     gboolean poison;
     unsigned counts[3];
-    JsonArray *cases; /* NULL without --json */
+    KilnJson json;    /* of --json: in the array of cases */
     GPtrArray *chain; /* resolved paths of the folders that are being visited */
 } Verify;
 
@@ -208,38 +208,44 @@ run_case(const Verify *verify, const char *dir, const char *name)
 
 /* --- finding cases --- */
 
-static JsonObject *
-memory_json(const KilnMemoryReport *memory)
+static void
+write_memory(KilnJson *json, const KilnMemoryReport *memory)
 {
-    JsonObject *json = json_object_new();
-    json_object_set_int_member(json, "lb_live", memory->lb_live);
-    json_object_set_int_member(json, "arena", memory->arena);
-    json_object_set_boolean_member(json, "proven_optimal", memory->proven_optimal);
-    json_object_set_double_member(json, "plan_ms", memory->plan_ms);
-    return json;
+    kiln_json_object(json, "memory");
+    kiln_json_int(json, "lb_live", memory->lb_live);
+    kiln_json_int(json, "arena", memory->arena);
+    kiln_json_bool(json, "proven_optimal", memory->proven_optimal);
+    kiln_json_number(json, "plan_ms", memory->plan_ms);
+    kiln_json_end_object(json);
+}
+
+static void
+write_case(KilnJson *json, const char *name, const CaseResult *result)
+{
+    static const char *const statuses[] = { "pass", "fail", "skip" };
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", name);
+    kiln_json_string(json, "status", statuses[result->status]);
+    kiln_json_string(json, "reason", result->reason ? result->reason : "");
+    kiln_json_number(json, "max_abs", result->worst_abs);
+    kiln_json_number(json, "max_rel", result->worst_rel);
+    if (result->status == CASE_PASS)
+        write_memory(json, &result->memory);
+    kiln_json_end_object(json);
 }
 
 static void
 report_case(Verify *verify, const char *name, CaseResult *result)
 {
     static const char *const words[] = { "PASS", "FAIL", "SKIP" };
-    static const char *const keys[] = { "pass", "fail", "skip" };
     verify->counts[result->status]++;
-    if (!verify->cases) {
+    if (!verify->options->json) {
         g_autofree char *reason = result->reason ? kiln_one_line(result->reason) : NULL;
         if (!verify->options->quiet || result->status == CASE_FAIL)
             printf(reason ? "%s %s: %s\n" : "%s %s\n", words[result->status], name, reason);
         fflush(stdout);
     } else {
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "name", name);
-        json_object_set_string_member(entry, "status", keys[result->status]);
-        json_object_set_string_member(entry, "reason", result->reason ? result->reason : "");
-        json_object_set_double_member(entry, "max_abs", result->worst_abs);
-        json_object_set_double_member(entry, "max_rel", result->worst_rel);
-        if (result->status == CASE_PASS)
-            json_object_set_object_member(entry, "memory", memory_json(&result->memory));
-        json_array_add_object_element(verify->cases, entry);
+        write_case(&verify->json, name, result);
     }
     g_free(result->reason);
 }
@@ -320,21 +326,20 @@ verify_all(Verify *verify, char **dirs, GError **error)
     return TRUE;
 }
 
-static void
-print_end(Verify *verify)
+static gboolean
+print_end(Verify *verify, GError **error)
 {
     const unsigned *counts = verify->counts;
-    if (!verify->cases) {
+    if (!verify->options->json) {
         printf("%u passed, %u failed, %u skipped\n", counts[CASE_PASS], counts[CASE_FAIL],
                counts[CASE_SKIP]);
-        return;
+        return TRUE;
     }
-    JsonObject *root = json_object_new();
-    json_object_set_int_member(root, "passed", counts[CASE_PASS]);
-    json_object_set_int_member(root, "failed", counts[CASE_FAIL]);
-    json_object_set_int_member(root, "skipped", counts[CASE_SKIP]);
-    json_object_set_array_member(root, "cases", g_steal_pointer(&verify->cases));
-    kiln_print_json(root);
+    kiln_json_end_array(&verify->json);
+    kiln_json_int(&verify->json, "passed", counts[CASE_PASS]);
+    kiln_json_int(&verify->json, "failed", counts[CASE_FAIL]);
+    kiln_json_int(&verify->json, "skipped", counts[CASE_SKIP]);
+    return kiln_report_print(&verify->json, error);
 }
 
 typedef struct {
@@ -359,16 +364,17 @@ verify_work(KilnOptions *options, char **operands, void *data, GError **error)
     if (!pipeline)
         return KILN_EXIT_FAILED;
     g_autoptr(GPtrArray) chain = g_ptr_array_new_with_free_func(free);
+    g_autoptr(GString) text = g_string_new(NULL);
     Verify verify = { .options = options,
                       .pipeline = pipeline,
                       .rtol = own->rtol,
                       .atol = own->atol,
                       .poison = own->poison,
-                      .cases = options->json ? json_array_new() : NULL,
+                      .json = kiln_report_begin(text),
                       .chain = chain };
-    if (verify_all(&verify, operands, error))
-        print_end(&verify);
-    g_clear_pointer(&verify.cases, json_array_unref);
+    kiln_json_array(&verify.json, "cases");
+    if (!verify_all(&verify, operands, error) || !print_end(&verify, error))
+        return KILN_EXIT_FAILED;
     return verify.counts[CASE_FAIL] ? KILN_EXIT_FAILED : KILN_EXIT_OK;
 }
 

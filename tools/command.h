@@ -4,6 +4,7 @@
 #define KILN_TOOLS_COMMAND_H
 
 #include "graph/base/budget.h"
+#include "graph/base/json_writer.h"
 #include "ir/ir.h"
 #include "kiln.h"
 #include "passes/context/options.h"
@@ -12,8 +13,6 @@
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
-
-#include <json-glib/json-glib.h>
 
 /** Exit status: stable, scripts rely on it. */
 enum {
@@ -109,19 +108,14 @@ KilnModel *kiln_options_load(KilnOptions *options, const char *path, KilnProgram
 gboolean kiln_show_progress(double fraction, const char *what, void *data);
 void kiln_clear_progress(KilnOptions *options);
 
-/** @root as a JSON document, to be freed. Takes @root over. Bytes that are no UTF-8, as in some
- * file names, become U+FFFD. */
-char *kiln_json_text(JsonObject *root, bool pretty);
-/** Prints @root with a schema_version and a newline to standard output. Takes @root over. */
-void kiln_print_json(JsonObject *root);
+/** Begins what --json prints in @text: an object with a schema_version. */
+KilnJson kiln_report_begin(GString *text);
+/** Ends the object and prints it to standard output. */
+gboolean kiln_report_print(KilnJson *json, GError **error);
 /** @text on one line, to be freed: control characters become \\n, \\t or \\xHH. */
 char *kiln_one_line(const char *text);
 /** The same, but lines stay. Names from a model must not control the terminal. */
 char *kiln_printable(const char *text);
-/** Sets a number. NaN and infinities, which JSON lacks, become null. */
-void kiln_json_set_number(JsonObject *object, const char *key, double value);
-/** Sets a type as text: `f32[1,10]`. */
-void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 
 /** Like kiln_file_write(), but `-` is standard output. */
 gboolean kiln_write_result(const char *path, const void *data, size_t size, GError **error);

@@ -2,6 +2,7 @@
 /* Where the time of a run goes. */
 #include "tools/trace.h"
 
+#include "graph/base/json_writer.h"
 #include "graph/binding.h"
 #include "kiln.h"
 #include "passes/manager/draws.h"
@@ -124,22 +125,22 @@ kiln_profile_print(KilnSession *session, double run_ms, const KilnDimBinding *nu
             with ? " with " : "", with ? with : "");
 }
 
-JsonArray *
-kiln_profile_json(KilnSession *session)
+void
+kiln_profile_write(KilnJson *json, const char *key, KilnSession *session)
 {
     unsigned n;
     const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
-    JsonArray *array = json_array_new();
+    kiln_json_array(json, key);
     for (unsigned i = 0; i < n; i++) {
-        JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "instruction", entries[i]->instruction);
-        json_object_set_string_member(entry, "node", entries[i]->node);
-        json_object_set_string_member(entry, "kernel", entries[i]->kernel);
-        json_object_set_double_member(entry, "ms", ms_of(entries[i]));
-        json_object_set_int_member(entry, "flops", entries[i]->flops);
-        json_object_set_int_member(entry, "bytes", entries[i]->bytes);
-        json_object_set_int_member(entry, "live_bytes", entries[i]->live_bytes);
-        json_array_add_object_element(array, entry);
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "instruction", entries[i]->instruction);
+        kiln_json_string(json, "node", entries[i]->node);
+        kiln_json_string(json, "kernel", entries[i]->kernel);
+        kiln_json_number(json, "ms", ms_of(entries[i]));
+        kiln_json_int(json, "flops", entries[i]->flops);
+        kiln_json_int(json, "bytes", entries[i]->bytes);
+        kiln_json_int(json, "live_bytes", entries[i]->live_bytes);
+        kiln_json_end_object(json);
     }
-    return array;
+    kiln_json_end_array(json);
 }

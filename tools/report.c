@@ -5,9 +5,9 @@
 #include "tools/trace.h"
 
 #include "graph/base/write_file.h"
+#include "graph/grow/reserve.h"
 #include "passes/rule.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 enum {
-    QUIET_MS = 500, /* work that is over sooner shows nothing */
+    SCHEMA_VERSION = 1, /* of what --json prints */
+    QUIET_MS = 500,     /* work that is over sooner shows nothing */
     STEP_MS = 100,
     COLUMNS = 80,   /* of terminals that do not say */
     PERCENTAGE = 6, /* "100 % " */
@@ -62,22 +63,21 @@ kiln_clear_progress(KilnOptions *options)
     options->progress.shown = 0;
 }
 
-char *
-kiln_json_text(JsonObject *root, bool pretty)
+KilnJson
+kiln_report_begin(GString *text)
 {
-    JsonNode *node = json_node_init_object(json_node_alloc(), root);
-    json_object_unref(root);
-    g_autofree char *text = json_to_string(node, pretty);
-    json_node_unref(node);
-    return g_utf8_make_valid(text, -1);
+    KilnJson json = { .out = text, .pretty = true };
+    kiln_json_object(&json, NULL);
+    kiln_json_int(&json, "schema_version", SCHEMA_VERSION);
+    return json;
 }
 
-void
-kiln_print_json(JsonObject *root)
+gboolean
+kiln_report_print(KilnJson *json, GError **error)
 {
-    json_object_set_int_member(root, "schema_version", 1);
-    g_autofree char *text = kiln_json_text(root, true);
-    puts(text);
+    kiln_json_end_object(json);
+    g_string_append_c(json->out, '\n');
+    return kiln_write_result("-", json->out->str, json->out->len, error);
 }
 
 char *
@@ -92,22 +92,6 @@ kiln_printable(const char *text)
     return kiln_error_escape(text, true);
 }
 
-void
-kiln_json_set_number(JsonObject *object, const char *key, double value)
-{
-    if (isfinite(value))
-        json_object_set_double_member(object, key, value);
-    else
-        json_object_set_null_member(object, key);
-}
-
-void
-kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
-{
-    g_autofree char *text = kiln_type_to_string(type);
-    json_object_set_string_member(object, key, text);
-}
-
 bool
 kiln_is_stdout(const char *path)
 {
@@ -118,6 +102,8 @@ gboolean
 kiln_write_result(const char *path, const void *data, size_t size, GError **error)
 {
     if (kiln_is_stdout(path)) {
+        if (!kiln_reserve_check_lost(error))
+            return FALSE;
         fwrite(data, 1, size, stdout);
         return TRUE;
     }

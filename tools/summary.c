@@ -120,27 +120,27 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
     }
 }
 
-JsonObject *
-kiln_summary_json(const char *name, const KilnTensor *tensor, char **labels)
+void
+kiln_summary_write(KilnJson *json, const char *name, const KilnTensor *tensor, char **labels)
 {
     Summary summary = summarise(tensor);
-    JsonObject *object = json_object_new();
-    json_object_set_string_member(object, "name", name);
-    kiln_json_set_type(object, "type", &tensor->type);
-    kiln_json_set_number(object, "min", summary.min);
-    kiln_json_set_number(object, "max", summary.max);
-    kiln_json_set_number(object, "mean", summary.mean);
-    json_object_set_int_member(object, "nan", summary.n_nan);
-    JsonArray *top = json_array_new();
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", name);
+    kiln_json_type(json, "type", &tensor->type);
+    kiln_json_number(json, "min", summary.min);
+    kiln_json_number(json, "max", summary.max);
+    kiln_json_number(json, "mean", summary.mean);
+    kiln_json_int(json, "nan", summary.n_nan);
+    kiln_json_array(json, "top");
     for (int i = 0; i < summary.n_top; i++) {
-        JsonObject *entry = json_object_new();
-        json_object_set_int_member(entry, "index", summary.top[i]);
-        kiln_json_set_number(entry, "value", summary.values[i]);
         const char *label = label_of(labels, summary.top[i]);
+        kiln_json_object(json, NULL);
+        kiln_json_int(json, "index", summary.top[i]);
+        kiln_json_number(json, "value", summary.values[i]);
         if (label)
-            json_object_set_string_member(entry, "label", label);
-        json_array_add_object_element(top, entry);
+            kiln_json_string(json, "label", label);
+        kiln_json_end_object(json);
     }
-    json_object_set_array_member(object, "top", top);
-    return object;
+    kiln_json_end_array(json);
+    kiln_json_end_object(json);
 }

@@ -4,17 +4,17 @@
  * and instructions run one after the other, so that one ends where the next begins. */
 #include "tools/trace.h"
 
+#include "graph/base/json_writer.h"
 #include "graph/binding.h"
 #include "kiln.h"
 #include "passes/manager/draws.h"
 #include "runtime/session.h"
 
-#include <string.h>
-
 struct KilnTrace {
     gint64 start; /* us */
-    JsonArray *events;
-    char *open; /* name of the step that is open; NULL: none */
+    GString *text;
+    KilnJson json; /* in the array of events */
+    char *open;    /* name of the step that is open; NULL: none */
     const char *category;
     gint64 since; /* us */
 };
@@ -24,12 +24,18 @@ enum {
     THREAD_INSTRUCTIONS = 2,
 };
 
+/* Kinds of events. */
+static const char COMPLETE[] = "X", COUNTER[] = "C";
+
 KilnTrace *
 kiln_trace_new(void)
 {
     KilnTrace *trace = g_new0(KilnTrace, 1);
     trace->start = g_get_monotonic_time();
-    trace->events = json_array_new();
+    trace->text = g_string_new(NULL);
+    trace->json = (KilnJson){ .out = trace->text };
+    kiln_json_object(&trace->json, NULL);
+    kiln_json_array(&trace->json, "traceEvents");
     return trace;
 }
 
@@ -38,28 +44,21 @@ kiln_trace_free(KilnTrace *trace)
 {
     if (!trace)
         return;
-    json_array_unref(trace->events);
+    g_string_free(trace->text, TRUE);
     g_free(trace->open);
     g_free(trace);
 }
 
-static JsonObject *
-event_new(const char *name, const char *category, int thread)
-{
-    JsonObject *event = json_object_new();
-    json_object_set_string_member(event, "name", name);
-    json_object_set_string_member(event, "cat", category);
-    json_object_set_string_member(event, "ph", "X");
-    json_object_set_int_member(event, "pid", 1);
-    json_object_set_int_member(event, "tid", thread);
-    return event;
-}
-
+/* Begins an event from @start on, in microseconds. */
 static void
-set_times(JsonObject *event, double start_us, double us)
+begin_event(KilnJson *json, const char *name, const char *category, const char *kind, double start)
 {
-    json_object_set_double_member(event, "ts", start_us);
-    json_object_set_double_member(event, "dur", us);
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", name);
+    kiln_json_string(json, "cat", category);
+    kiln_json_string(json, "ph", kind);
+    kiln_json_int(json, "pid", 1);
+    kiln_json_number(json, "ts", start);
 }
 
 void
@@ -69,9 +68,12 @@ kiln_trace_step(KilnTrace *trace, const char *category, const char *name)
         return;
     gint64 now = g_get_monotonic_time();
     if (trace->open) {
-        JsonObject *event = event_new(trace->open, trace->category, THREAD_STEPS);
-        set_times(event, (double)(trace->since - trace->start), (double)(now - trace->since));
-        json_array_add_object_element(trace->events, event);
+        KilnJson *json = &trace->json;
+        begin_event(json, trace->open, trace->category, COMPLETE,
+                    (double)(trace->since - trace->start));
+        kiln_json_int(json, "tid", THREAD_STEPS);
+        kiln_json_number(json, "dur", (double)(now - trace->since));
+        kiln_json_end_object(json);
     }
     g_free(trace->open);
     trace->open = g_strdup(name);
@@ -81,31 +83,42 @@ kiln_trace_step(KilnTrace *trace, const char *category, const char *name)
 
 /* A point of the track of live bytes. */
 static void
-add_live(KilnTrace *trace, double at_us, int64_t bytes)
+add_live(KilnJson *json, double at_us, int64_t bytes)
 {
-    JsonObject *event = json_object_new(), *args = json_object_new();
-    json_object_set_int_member(args, "bytes", bytes);
-    json_object_set_string_member(event, "name", "live bytes");
-    json_object_set_string_member(event, "cat", "memory");
-    json_object_set_string_member(event, "ph", "C");
-    json_object_set_int_member(event, "pid", 1);
-    json_object_set_double_member(event, "ts", at_us);
-    json_object_set_object_member(event, "args", args);
-    json_array_add_object_element(trace->events, event);
+    begin_event(json, "live bytes", "memory", COUNTER, at_us);
+    kiln_json_object(json, "args");
+    kiln_json_int(json, "bytes", bytes);
+    kiln_json_end_object(json);
+    kiln_json_end_object(json);
+}
+
+static void
+add_instruction(KilnJson *json, const KilnProfileEntry *entry, double at_us, double us)
+{
+    begin_event(json, entry->node, entry->instruction, COMPLETE, at_us);
+    kiln_json_int(json, "tid", THREAD_INSTRUCTIONS);
+    kiln_json_number(json, "dur", us);
+    kiln_json_object(json, "args");
+    kiln_json_string(json, "kernel", entry->kernel);
+    kiln_json_int(json, "flops", entry->flops);
+    kiln_json_int(json, "bytes", entry->bytes);
+    kiln_json_end_object(json);
+    kiln_json_end_object(json);
 }
 
 /* Around the instructions of a run. */
 static void
-add_numbers(KilnTrace *trace, double at_us, double us, const KilnDimBinding *numbers)
+add_numbers(KilnJson *json, double at_us, double us, const KilnDimBinding *numbers)
 {
     g_autofree char *name = kiln_binding_to_string(numbers);
-    JsonObject *event = event_new(name, "dims", THREAD_INSTRUCTIONS);
-    JsonObject *args = json_object_new();
+    begin_event(json, name, "dims", COMPLETE, at_us);
+    kiln_json_int(json, "tid", THREAD_INSTRUCTIONS);
+    kiln_json_number(json, "dur", us);
+    kiln_json_object(json, "args");
     for (uint32_t i = 0; i < numbers->n; i++)
-        json_object_set_int_member(args, numbers->names[i].name, numbers->names[i].number);
-    set_times(event, at_us, us);
-    json_object_set_object_member(event, "args", args);
-    json_array_add_object_element(trace->events, event);
+        kiln_json_int(json, numbers->names[i].name, numbers->names[i].number);
+    kiln_json_end_object(json);
+    kiln_json_end_object(json);
 }
 
 void
@@ -118,32 +131,23 @@ kiln_trace_session(KilnTrace *trace, KilnSession *session, const KilnDimBinding 
         total += entries[i]->runs ? entries[i]->ms * 1e3 / (double)entries[i]->runs : 0;
     at = MAX(at - total, 0); /* the run is just over */
     if (numbers->n)
-        add_numbers(trace, at, total, numbers);
+        add_numbers(&trace->json, at, total, numbers);
     for (unsigned i = 0; i < n; i++) {
         double us = entries[i]->runs ? entries[i]->ms * 1e3 / (double)entries[i]->runs : 0;
-        JsonObject *event =
-            event_new(entries[i]->node, entries[i]->instruction, THREAD_INSTRUCTIONS);
-        set_times(event, at, us);
-        JsonObject *args = json_object_new();
-        json_object_set_string_member(args, "kernel", entries[i]->kernel);
-        json_object_set_int_member(args, "flops", entries[i]->flops);
-        json_object_set_int_member(args, "bytes", entries[i]->bytes);
-        json_object_set_object_member(event, "args", args);
-        json_array_add_object_element(trace->events, event);
-        add_live(trace, at, entries[i]->live_bytes);
+        add_instruction(&trace->json, entries[i], at, us);
+        add_live(&trace->json, at, entries[i]->live_bytes);
         at += us;
     }
     if (n)
-        add_live(trace, at, 0);
+        add_live(&trace->json, at, 0);
 }
 
 gboolean
 kiln_trace_write(KilnTrace *trace, const char *path, GError **error)
 {
     kiln_trace_step(trace, NULL, NULL);
-    JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "traceEvents", json_array_ref(trace->events));
-    json_object_set_string_member(root, "displayTimeUnit", "ms");
-    g_autofree char *text = kiln_json_text(root, false);
-    return kiln_write_result(path, text, strlen(text), error);
+    kiln_json_end_array(&trace->json);
+    kiln_json_string(&trace->json, "displayTimeUnit", "ms");
+    kiln_json_end_object(&trace->json);
+    return kiln_write_result(path, trace->text->str, trace->text->len, error);
 }

@@ -3,11 +3,10 @@
 #ifndef KILN_TOOLS_TRACE_H
 #define KILN_TOOLS_TRACE_H
 
+#include "graph/base/json_writer.h"
 #include "graph/binding.h"
 #include "runtime/session.h"
 #include "tools/command.h"
-
-#include <json-glib/json-glib.h>
 
 KilnTrace *kiln_trace_new(void);
 void kiln_trace_free(KilnTrace *trace);
@@ -18,6 +17,7 @@ void kiln_trace_step(KilnTrace *trace, const char *category, const char *name);
  * shows the bytes that are live while it runs. An event around them names the @numbers of open
  * dims, if there are any. */
 void kiln_trace_session(KilnTrace *trace, KilnSession *session, const KilnDimBinding *numbers);
+/** Ends the trace and writes it. */
 gboolean kiln_trace_write(KilnTrace *trace, const char *path, GError **error);
 
 /* --- the time of a run per instruction --- */
@@ -28,7 +28,7 @@ gboolean kiln_trace_write(KilnTrace *trace, const char *path, GError **error);
  */
 void kiln_profile_print(KilnSession *session, double run_ms, const KilnDimBinding *numbers,
                         bool quiet);
-/** Returns an object per instruction, in order of execution. */
-JsonArray *kiln_profile_json(KilnSession *session);
+/** Adds an array with an object per instruction, in order of execution. */
+void kiln_profile_write(KilnJson *json, const char *key, KilnSession *session);
 
 #endif

@@ -2,7 +2,7 @@
 /* Allocates memory whose size comes from input. Sizes are checked for overflow, blocks are aligned,
  * and a failure is a GError, not an abort. Lists, tables, texts and nodes grow with a model. Their
  * memory comes from graph/grow: a reserve lasts until a checkpoint fails with the same error. Only
- * small blocks of GLib itself abort without memory: a GError, a GBytes, reports of json-glib. */
+ * small blocks of GLib itself abort without memory: the heads of a GError and of a GBytes. */
 #ifndef KILN_GRAPH_BASE_ALLOC_H
 #define KILN_GRAPH_BASE_ALLOC_H
 

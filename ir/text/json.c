@@ -8,78 +8,66 @@
 #include "ir/stack.h"
 
 static void
-add_int(JsonBuilder *builder, const char *name, int64_t value)
+write_signature(KilnJson *json, const char *name, const GPtrArray *buffers)
 {
-    json_builder_set_member_name(builder, name);
-    json_builder_add_int_value(builder, value);
-}
-
-static void
-write_signature(JsonBuilder *builder, const char *name, const GPtrArray *buffers)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_begin_array(builder);
+    kiln_json_array(json, name);
     for (guint i = 0; i < buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(buffers, i);
-        json_builder_begin_object(builder);
-        kiln_json_string(builder, "name", buffer->name);
-        kiln_json_type(builder, "type", &buffer->type);
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "name", buffer->name);
+        kiln_json_type(json, "type", &buffer->type);
         if (buffer->constant)
-            kiln_json_string(builder, "constant", buffer->constant->name);
+            kiln_json_string(json, "constant", buffer->constant->name);
         if (buffer->kind == KILN_BUFFER_WEIGHT || buffer->is_const) {
-            json_builder_set_member_name(builder, "const");
-            json_builder_add_boolean_value(builder, buffer->is_const);
+            kiln_json_bool(json, "const", buffer->is_const);
         }
-        json_builder_end_object(builder);
+        kiln_json_end_object(json);
     }
-    json_builder_end_array(builder);
+    kiln_json_end_array(json);
 }
 
 static void
-write_operands(JsonBuilder *builder, const KilnInstr *instr)
+write_operands(KilnJson *json, const KilnInstr *instr)
 {
     static const char *const accesses[] = { "in", "out", "inout" };
-    json_builder_set_member_name(builder, "operands");
-    json_builder_begin_array(builder);
+    kiln_json_array(json, "operands");
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBufferUse *use = &instr->operands[i];
         if (!use->buffer) {
-            json_builder_add_null_value(builder);
+            kiln_json_null(json, NULL);
             continue;
         }
-        json_builder_begin_object(builder);
-        kiln_json_string(builder, "buffer", use->buffer->name);
-        kiln_json_string(builder, "access", accesses[use->access]);
-        json_builder_end_object(builder);
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "buffer", use->buffer->name);
+        kiln_json_string(json, "access", accesses[use->access]);
+        kiln_json_end_object(json);
     }
-    json_builder_end_array(builder);
+    kiln_json_end_array(json);
 }
 
 /* {"step": 0}, {"operand": 2} or {"scalar": 0.5} each. */
 static void
-write_sources(JsonBuilder *builder, const KilnStackStep *step)
+write_sources(KilnJson *json, const KilnStackStep *step)
 {
-    json_builder_set_member_name(builder, "sources");
-    json_builder_begin_array(builder);
+    kiln_json_array(json, "sources");
     for (uint32_t k = 0; k < step->n_sources; k++) {
         const KilnStackSource *source = &step->sources[k];
-        json_builder_begin_object(builder);
+        kiln_json_object(json, NULL);
         if (source->kind == KILN_STACK_SCALAR) {
-            json_builder_set_member_name(builder, "scalar");
-            kiln_json_float(builder, source->scalar);
+            kiln_json_float(json, "scalar", source->scalar);
         } else {
-            add_int(builder, source->kind == KILN_STACK_STEP ? "step" : "operand", source->index);
+            kiln_json_int(json, source->kind == KILN_STACK_STEP ? "step" : "operand",
+                          source->index);
         }
-        json_builder_end_object(builder);
+        kiln_json_end_object(json);
     }
-    json_builder_end_array(builder);
+    kiln_json_end_array(json);
 }
 
 static void
-write_steps(JsonBuilder *builder, const KilnInstr *instr)
+write_steps(KilnJson *json, const KilnInstr *instr)
 {
-    json_builder_set_member_name(builder, "steps");
-    json_builder_begin_array(builder);
+    kiln_json_array(json, "steps");
     for (uint32_t i = 0; i < instr->n_steps; i++) {
         const KilnStackStep *step = &instr->steps[i];
         const KilnInstrInfo *info = kiln_instr_info(step->kind);
@@ -87,107 +75,103 @@ write_steps(JsonBuilder *builder, const KilnInstr *instr)
         type.quant = step->quant;
         g_autoptr(GString) text = g_string_new(NULL);
         kiln_type_print_element(&type, text);
-        json_builder_begin_object(builder);
-        kiln_json_string(builder, "op", info->name);
-        write_sources(builder, step);
-        kiln_json_string(builder, "type", text->str);
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "op", info->name);
+        write_sources(json, step);
+        kiln_json_string(json, "type", text->str);
         if (step->store >= 0)
-            add_int(builder, "store", step->store);
-        kiln_json_attrs(builder, info->attrs, info->n_attrs, step->attrs);
-        json_builder_end_object(builder);
+            kiln_json_int(json, "store", step->store);
+        kiln_json_attrs(json, info->attrs, info->n_attrs, step->attrs);
+        kiln_json_end_object(json);
     }
-    json_builder_end_array(builder);
+    kiln_json_end_array(json);
 }
 
 /* A number, or the text of its expression. */
 static void
-add_open(JsonBuilder *builder, const char *name, int64_t number, const KilnDim *open)
+add_open(KilnJson *json, const char *name, int64_t number, const KilnDim *open)
 {
     g_autofree char *text = open ? kiln_dim_to_string(open) : NULL;
     if (text)
-        kiln_json_string(builder, name, text);
+        kiln_json_string(json, name, text);
     else
-        add_int(builder, name, number);
+        kiln_json_int(json, name, number);
 }
 
 static void
-add_place(JsonBuilder *builder, const KilnBuffer *view)
+add_place(KilnJson *json, const KilnBuffer *view)
 {
     const KilnViewOpen *open = view->view_open;
-    add_open(builder, "element_offset", view->view_offset, open ? open->offset : NULL);
+    add_open(json, "element_offset", view->view_offset, open ? open->offset : NULL);
     if (view->view_rows <= 1)
         return;
-    add_open(builder, "rows", view->view_rows, open ? open->rows : NULL);
-    add_open(builder, "pitch", view->view_pitch, open ? open->pitch : NULL);
+    add_open(json, "rows", view->view_rows, open ? open->rows : NULL);
+    add_open(json, "pitch", view->view_pitch, open ? open->pitch : NULL);
 }
 
 static void
-write_binding(JsonBuilder *builder, const KilnDimBinding *binding)
+write_binding(KilnJson *json, const KilnDimBinding *binding)
 {
-    json_builder_set_member_name(builder, "dims");
-    json_builder_begin_object(builder);
+    kiln_json_object(json, "dims");
     for (uint32_t i = 0; i < binding->n; i++)
-        add_int(builder, binding->names[i].name, binding->names[i].number);
-    json_builder_end_object(builder);
+        kiln_json_int(json, binding->names[i].name, binding->names[i].number);
+    kiln_json_end_object(json);
 }
 
 static void
-write_instr(JsonBuilder *builder, const KilnInstr *instr)
+write_instr(KilnJson *json, const KilnInstr *instr)
 {
     const KilnInstrInfo *info = kiln_instr_info(instr->kind);
-    json_builder_begin_object(builder);
-    kiln_json_string(builder, "op", info->name);
-    kiln_json_string(builder, "name", kiln_instr_label(instr));
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "op", info->name);
+    kiln_json_string(json, "name", kiln_instr_label(instr));
     if (instr->callee)
-        kiln_json_string(builder, "callee", instr->callee);
-    write_operands(builder, instr);
+        kiln_json_string(json, "callee", instr->callee);
+    write_operands(json, instr);
     if (instr->kind == KILN_INSTR_alloc || instr->kind == KILN_INSTR_view) {
         const KilnBuffer *buffer = instr->operands[0].buffer;
-        kiln_json_type(builder, "type", &buffer->type);
+        kiln_json_type(json, "type", &buffer->type);
         if (instr->kind == KILN_INSTR_view)
-            add_place(builder, buffer);
+            add_place(json, buffer);
         if (buffer->offset >= 0)
-            add_int(builder, "offset", buffer->offset);
+            kiln_json_int(json, "offset", buffer->offset);
     }
     if (instr->kind == KILN_INSTR_stack)
-        write_steps(builder, instr);
-    kiln_json_attrs(builder, info->attrs, info->n_attrs, instr->attrs);
-    json_builder_end_object(builder);
+        write_steps(json, instr);
+    kiln_json_attrs(json, info->attrs, info->n_attrs, instr->attrs);
+    kiln_json_end_object(json);
 }
 
 static void
-write_function(JsonBuilder *builder, const KilnIRFunction *function)
+write_function(KilnJson *json, const KilnIRFunction *function)
 {
-    json_builder_begin_object(builder);
-    kiln_json_string(builder, "name", function->name);
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", function->name);
     if (function->open)
-        write_binding(builder, kiln_open_binding(function));
+        write_binding(json, kiln_open_binding(function));
     if (function->arena_bytes >= 0)
-        add_int(builder, "arena", function->arena_bytes);
-    write_signature(builder, "weights", function->weights);
-    write_signature(builder, "inputs", function->inputs);
-    write_signature(builder, "outputs", function->outputs);
-    json_builder_set_member_name(builder, "instrs");
-    json_builder_begin_array(builder);
+        kiln_json_int(json, "arena", function->arena_bytes);
+    write_signature(json, "weights", function->weights);
+    write_signature(json, "inputs", function->inputs);
+    write_signature(json, "outputs", function->outputs);
+    kiln_json_array(json, "instrs");
     kiln_foreach_instr (instr, function)
-        write_instr(builder, instr);
-    json_builder_end_array(builder);
-    json_builder_end_object(builder);
+        write_instr(json, instr);
+    kiln_json_end_array(json);
+    kiln_json_end_object(json);
 }
 
-gboolean
+void
 kiln_ir_json(const KilnIRModule *ir, GString *out)
 {
-    JsonBuilder *builder = json_builder_new();
-    json_builder_begin_object(builder);
-    add_int(builder, "schema_version", KILN_JSON_SCHEMA_VERSION);
-    json_builder_set_member_name(builder, "functions");
-    json_builder_begin_array(builder);
+    KilnJson json = { .out = out, .pretty = true };
+    kiln_json_object(&json, NULL);
+    kiln_json_int(&json, "schema_version", KILN_JSON_SCHEMA_VERSION);
+    kiln_json_array(&json, "functions");
     for (guint i = 0; i < ir->functions->len; i++)
-        write_function(builder, g_ptr_array_index(ir->functions, i));
-    json_builder_end_array(builder);
-    kiln_json_constants(builder, ir->module);
-    json_builder_end_object(builder);
-    kiln_json_finish(builder, out);
-    return TRUE;
+        write_function(&json, g_ptr_array_index(ir->functions, i));
+    kiln_json_end_array(&json);
+    kiln_json_constants(&json, ir->module);
+    kiln_json_end_object(&json);
+    g_string_append_c(out, '\n');
 }

@@ -6,9 +6,8 @@
 #include "ir/ir.h"
 
 /** Appends {schema_version, functions[{name, arena, weights[], inputs[], outputs[], instrs[{op,
- * name, operands[{buffer, access}], attrs{}, …}]}], constants[]}. An absent operand is null. Always
- * TRUE. */
-gboolean kiln_ir_json(const KilnIRModule *ir, GString *out);
+ * name, operands[{buffer, access}], attrs{}, …}]}], constants[]}. An absent operand is null. */
+void kiln_ir_json(const KilnIRModule *ir, GString *out);
 
 /** kiln_ir_module_parse() for a text from memory or from a compiled program. No files lie beside
  * it, so file(…) is an error. Messages use @name as the path. */

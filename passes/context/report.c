@@ -2,7 +2,8 @@
 /* Counters of a pipeline run, and their JSON form. */
 #include "passes/context/report.h"
 
-#include <json-glib/json-glib.h>
+#include "graph/base/json_writer.h"
+
 #include <string.h>
 
 enum {
@@ -76,93 +77,74 @@ kiln_pass_report_stats(KilnPassReport *report, const KilnPassInfo *pass)
 
 /* `refusals: [{guard, what}]`, where a pass names what it refused. */
 static void
-add_subjects(JsonBuilder *json, const KilnRuleStats *rule)
+add_subjects(KilnJson *json, const KilnRuleStats *rule)
 {
-    json_builder_set_member_name(json, "refusals");
-    json_builder_begin_array(json);
+    kiln_json_array(json, "refusals");
     for (guint i = 0; i < rule->refusals->len; i++) {
         const KilnRefusal *refusal = g_ptr_array_index(rule->refusals, i);
         for (guint k = 0; refusal->subjects && k < refusal->subjects->len; k++) {
-            json_builder_begin_object(json);
-            json_builder_set_member_name(json, "guard");
-            json_builder_add_string_value(json, refusal->guard);
-            json_builder_set_member_name(json, "what");
-            json_builder_add_string_value(json, g_ptr_array_index(refusal->subjects, k));
-            json_builder_end_object(json);
+            kiln_json_object(json, NULL);
+            kiln_json_string(json, "guard", refusal->guard);
+            kiln_json_string(json, "what", g_ptr_array_index(refusal->subjects, k));
+            kiln_json_end_object(json);
         }
     }
-    json_builder_end_array(json);
+    kiln_json_end_array(json);
 }
 
 static void
-add_rule(JsonBuilder *json, const KilnRuleStats *rule)
+add_rule(KilnJson *json, const KilnRuleStats *rule)
 {
-    json_builder_set_member_name(json, rule->name);
-    json_builder_begin_object(json);
-    json_builder_set_member_name(json, "fired");
-    json_builder_add_int_value(json, rule->fired);
-    json_builder_set_member_name(json, "refused");
-    json_builder_begin_object(json);
+    kiln_json_object(json, rule->name);
+    kiln_json_int(json, "fired", rule->fired);
+    kiln_json_object(json, "refused");
     for (guint i = 0; i < rule->refusals->len; i++) {
         const KilnRefusal *refusal = g_ptr_array_index(rule->refusals, i);
-        json_builder_set_member_name(json, refusal->guard);
-        json_builder_add_int_value(json, refusal->count);
+        kiln_json_int(json, refusal->guard, refusal->count);
     }
-    json_builder_end_object(json);
+    kiln_json_end_object(json);
     add_subjects(json, rule);
-    json_builder_end_object(json);
+    kiln_json_end_object(json);
 }
 
 static void
-add_int(JsonBuilder *json, const char *name, int64_t value)
+add_pass(KilnJson *json, const KilnPassStats *stats, bool measured)
 {
-    json_builder_set_member_name(json, name);
-    json_builder_add_int_value(json, value);
-}
-
-static void
-add_pass(JsonBuilder *json, const KilnPassStats *stats, bool measured)
-{
-    json_builder_begin_object(json);
-    json_builder_set_member_name(json, "name");
-    json_builder_add_string_value(json, stats->id);
-    json_builder_set_member_name(json, "level");
-    json_builder_add_string_value(json, stats->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
-    add_int(json, "runs", stats->runs);
-    add_int(json, "changed", stats->changed);
-    json_builder_set_member_name(json, "ms");
-    json_builder_add_double_value(json, stats->ms);
-    json_builder_set_member_name(json, "rules");
-    json_builder_begin_object(json);
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", stats->id);
+    kiln_json_string(json, "level", stats->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
+    kiln_json_int(json, "runs", stats->runs);
+    kiln_json_int(json, "changed", stats->changed);
+    kiln_json_number(json, "ms", stats->ms);
+    kiln_json_object(json, "rules");
     for (guint i = 0; i < stats->rules->len; i++)
         add_rule(json, g_ptr_array_index(stats->rules, i));
-    json_builder_end_object(json);
-    add_int(json, "nodes_before", stats->nodes_before);
-    add_int(json, "nodes_after", stats->nodes_after);
-    add_int(json, "delta", stats->delta);
+    kiln_json_end_object(json);
+    kiln_json_int(json, "nodes_before", stats->nodes_before);
+    kiln_json_int(json, "nodes_after", stats->nodes_after);
+    kiln_json_int(json, "delta", stats->delta);
     if (measured) {
-        add_int(json, "flops_before", stats->cost_before.flops);
-        add_int(json, "flops_after", stats->cost_after.flops);
-        add_int(json, "flops_delta", stats->cost_delta.flops);
-        add_int(json, "constant_bytes_before", stats->cost_before.constant_bytes);
-        add_int(json, "constant_bytes_after", stats->cost_after.constant_bytes);
-        add_int(json, "constant_bytes_delta", stats->cost_delta.constant_bytes);
+        kiln_json_int(json, "flops_before", stats->cost_before.flops);
+        kiln_json_int(json, "flops_after", stats->cost_after.flops);
+        kiln_json_int(json, "flops_delta", stats->cost_delta.flops);
+        kiln_json_int(json, "constant_bytes_before", stats->cost_before.constant_bytes);
+        kiln_json_int(json, "constant_bytes_after", stats->cost_after.constant_bytes);
+        kiln_json_int(json, "constant_bytes_delta", stats->cost_delta.constant_bytes);
     }
-    json_builder_end_object(json);
+    kiln_json_end_object(json);
 }
 
 char *
 kiln_pass_report_to_json(const KilnPassReport *report)
 {
-    g_autoptr(JsonBuilder) json = json_builder_new();
-    json_builder_begin_object(json);
-    add_int(json, "schema_version", SCHEMA_VERSION);
-    json_builder_set_member_name(json, "passes");
-    json_builder_begin_array(json);
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = { .out = text, .pretty = true };
+    kiln_json_object(&json, NULL);
+    kiln_json_int(&json, "schema_version", SCHEMA_VERSION);
+    kiln_json_array(&json, "passes");
     for (guint i = 0; i < report->passes->len; i++)
-        add_pass(json, g_ptr_array_index(report->passes, i), report->measured);
-    json_builder_end_array(json);
-    json_builder_end_object(json);
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    return json_to_string(root, TRUE);
+        add_pass(&json, g_ptr_array_index(report->passes, i), report->measured);
+    kiln_json_end_array(&json);
+    kiln_json_end_object(&json);
+    return g_string_free(g_steal_pointer(&text), FALSE);
 }

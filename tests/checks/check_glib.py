@@ -10,7 +10,7 @@ import sys
 GROW = re.compile(r"g_(ptr_array|array|byte_array|hash_table|string|tree|sequence|queue|list|slist|string_chunk|slice)_\w+"
                   r"|g_(try_)?(malloc|realloc)\w*|g_memdup2?|g_str(n?dup|dupv|dup_v?printf|concat|split)"
                   r"|g_qsort_with_data|g_bytes_new|g_utf8_make_valid|g_base64_(en|de)code|g_intern_string"
-                  r"|g_quark_from_string")
+                  r"|g_quark_from_string|json_\w+")
 
 
 def main(binaries):

@@ -5,8 +5,8 @@
 #include "bench/bench_case.h"
 #include "bench/bench_problem.h"
 #include "bench/cost_shape.h"
+#include "graph/base/json_writer.h"
 #include "graph/tensor.h"
-#include "tools/command.h"
 #include "tools/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,8 +19,10 @@ read_labels(const char *path, GError **error)
     const float values[] = { 0, 3, 1, 2 };
     KilnType type = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ G_N_ELEMENTS(values) });
     g_autoptr(KilnTensor) tensor = kiln_tensor_new_copy(&type, values, NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = { .out = text };
     if (labels && tensor)
-        g_free(kiln_json_text(kiln_summary_json("y", tensor, labels), false));
+        kiln_summary_write(&json, "y", tensor, labels);
     return labels;
 }
 

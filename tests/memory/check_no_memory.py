@@ -3,7 +3,8 @@
 """One allocation fails, and Kiln ends with an exit status: check_no_memory.py KILN FAILING_MALLOC [SHARED] [--long]
 
 Each command runs on each model once for each number of an allocation of 1 KB or more; with --long for
-every one to 2 000 and every 17th from there on, else for a few. Two deaths by a signal are allowed, and
+every one to 2 000 and every 17th from there on, else for a few. Commands that write weights also run
+with less and less address space. Two deaths by a signal are allowed, and
 counted: where the vendor's library asked for the memory and does not look whether it got it, and where
 GLib asked for itself: before main(), for the options of the command line, or for its slices, of which
 the heads of GBytes are. libgomp exits with status 1 and a message of its own.
@@ -14,6 +15,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,7 +30,27 @@ COMMANDS = {
     "compile": ["compile", "{model}", "-o", "{out}"],
     "memory": ["memory", "{model}"],
     "verify": ["verify", "{folder}"],
+    "run --json": ["run", "{model}", "--random", "1", "--json", "--profile", "--trace", "{out}"],
+    "opt --emit json": ["opt", "{model}", "--emit", "json", "--stats", "--json", "-o", "{out}"],
+    "memory --json": ["memory", "{model}", "--json"],
 }
+# What these write has a copy of the weights.
+WRITERS = {
+    "opt --inline": ["opt", "{model}", "--inline", "-o", "{out}"],
+    "opt -o": ["opt", "{model}", "-o", "{out}"],
+    "opt --emit onnx": ["opt", "{model}", "--emit", "onnx", "-o", "{out}"],
+}
+WEIGHT = 24 << 20  # bytes
+LARGE_TEXT = f"""graph @large(%x: f32[1,{WEIGHT // 4096}]) {{
+  %w = const @w : f32[{WEIGHT // 4096},1024]
+  %y = matmul(%x, %w) : f32[1,1024]
+  return %y
+}}
+constants {{ @w = file("w.bin", 0, {WEIGHT}) : f32[{WEIGHT // 4096},1024] }}
+"""
+LEAST_SPACE, SPACE_STEP = 48 << 20, 4 << 20
+NOT_LOADED = 127  # the loader found no room for the libraries
+LOST = re.compile(r"cannot allocate \d+ bytes for a(n array| text)")
 VENDOR = "libdnnl"
 GLIB = re.compile(r"\((g_option_\w+|g_set_prgname|g_slice_alloc)\+")
 BETWEEN = ("libfailing_malloc", "libstdc++", "libc.so", "libc-")  # hand on what they were asked for
@@ -53,7 +75,7 @@ class Check:
         self.kiln, self.library, self.scratch = kiln, library, scratch
 
     def run(self, model, command, number):
-        out = pathlib.Path(self.scratch, f"{model[0].parent.name}-{command}-{number}")
+        out = pathlib.Path(self.scratch, f"{model[0].parent.name}-{command}-{number}".replace(" ", "-"))
         words = [w.format(model=model[0], folder=model[1], out=out) for w in COMMANDS[command]]
         environment = dict(os.environ, LD_PRELOAD=self.library, FAIL_MIN=str(LEAST), FAIL_AT=str(number), FAIL_COUNT="1",
                            OMP_WAIT_POLICY="passive")
@@ -72,6 +94,33 @@ class Check:
         if count < SAMPLES:
             sys.exit(f"{command} {model[0]}: expected {SAMPLES} allocations or more, found {count}")
         return count
+
+
+def check_address_space(kiln, scratch, step):
+    """Runs the writers with one step more of address space, until they succeed. Returns the failures."""
+    folder = pathlib.Path(scratch, "large")
+    folder.mkdir()
+    model, out = folder / "large.kiln", pathlib.Path(scratch, "large.out")
+    model.write_text(LARGE_TEXT, encoding="utf-8")
+    (folder / "w.bin").write_bytes(os.urandom(4096) * (WEIGHT // 4096))
+    bad = []
+    for name, words in WRITERS.items():
+        command = [kiln, *(w.format(model=model, out=out) for w in words)]
+        status, space, lost = None, LEAST_SPACE, 0
+        while status != 0:
+            space += step
+            done = subprocess.run(command, capture_output=True, timeout=300, check=False,
+                                  preexec_fn=lambda most=space: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
+            status, text = done.returncode, done.stderr.decode(errors="replace")
+            lost += bool(LOST.search(text))
+            if status not in (0, 1, NOT_LOADED):
+                bad.append(f"{name}, {space} bytes of address space: status {status}\n{text}")
+            if status and space > 40 * WEIGHT:
+                sys.exit(f"{name}: expected success with {space} bytes of address space\n{text}")
+        print(f"{name}: {lost} runs lost what they wrote")
+        if not lost:
+            bad.append(f"{name}: expected runs that lose what they write")
+    return bad
 
 
 def asked_by(text):
@@ -103,6 +152,7 @@ def main():
     options = parser.parse_args()
     deaths, statuses, bad = collections.Counter(), collections.Counter(), []
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        bad += check_address_space(options.kiln, scratch, SPACE_STEP // 4 if options.long else SPACE_STEP)
         check = Check(options.kiln, options.library, scratch)
         cases = [(name, model, command, number) for name, model in models(options.shared).items() for command in COMMANDS
                  for number in numbers(check.count(model, command), options.long)]

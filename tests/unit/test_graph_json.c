@@ -6,6 +6,7 @@
 #include "ir/ir.h"
 #include "ir/text/json.h"
 
+#include <json-glib/json-glib.h>
 #include <string.h>
 
 static KilnIRModule *
@@ -103,7 +104,7 @@ Test(graph_json, a_graph_reads_back)
 {
     g_autoptr(KilnIRModule) ir = parse(small);
     g_autoptr(GString) out = g_string_new(NULL);
-    cr_assert(kiln_module_json(ir->module, out));
+    kiln_module_json(ir->module, out);
     JsonParser *parser = read_json(out);
     JsonObject *root = json_node_get_object(json_parser_get_root(parser));
     cr_assert_eq(json_object_get_int_member(root, "schema_version"), 1);
@@ -138,7 +139,7 @@ Test(graph_json, a_func_reads_back)
 {
     g_autoptr(KilnIRModule) ir = parse(small);
     g_autoptr(GString) out = g_string_new(NULL);
-    cr_assert(kiln_ir_json(ir, out));
+    kiln_ir_json(ir, out);
     JsonParser *parser = read_json(out);
     JsonObject *root = json_node_get_object(json_parser_get_root(parser));
     JsonObject *f = member(root, "functions", 0);
@@ -172,7 +173,10 @@ Test(graph_json, every_text_makes_valid_json)
         for (guint i = 0; i < files->len; i++) {
             g_autoptr(KilnIRModule) ir = parse(((TextFile *)g_ptr_array_index(files, i))->text);
             g_autoptr(GString) out = g_string_new(NULL);
-            cr_assert(level ? kiln_ir_json(ir, out) : kiln_module_json(ir->module, out));
+            if (level)
+                kiln_ir_json(ir, out);
+            else
+                kiln_module_json(ir->module, out);
             g_object_unref(read_json(out));
             kiln_module_dot(ir->module, out);
         }
