@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/chains.h"
 
-#include "graph/base/budget.h"
 #include "exec/team.h"
+#include "graph/base/budget.h"
 
 enum {
     WORTH_ITEMS = 256,     /* a team starts in less time than as many small kernels take, */

@@ -3,11 +3,11 @@
  * operands as constants, lowered and run there. */
 #include "exec/eval.h"
 #include "exec/interpret.h"
+
 #include "graph/function.h"
 #include "graph/module.h"
-#include "graph/node.h"
-
 #include "graph/module/folding.h"
+#include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/offload.h"
 

@@ -2,12 +2,12 @@
 /* Binding: every instruction gets its kernel, every operand its place, constant operands are
  * packed (bind_weights.c). What is left for a session is to add base addresses once, and for a run
  * to walk a flat array. */
-#include "runtime/deferred.h"
 #include "runtime/bind.h"
-#include "runtime/program_file.h"
 
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "runtime/deferred.h"
+#include "runtime/program_file.h"
 
 #include <string.h>
 

@@ -7,14 +7,14 @@
  * are dropped. Specialisations, and programs with one constant cache, share blocks of equal bytes.
  */
 #include "runtime/bind.h"
-#include "runtime/fold_calls.h"
-#include "runtime/program_file.h"
-#include "runtime/sealed.h"
 
 #include "backends/cpu/parallel.h"
 #include "graph/base/alloc.h"
 #include "ir/vendor.h"
 #include "runtime/constant_cache.h"
+#include "runtime/fold_calls.h"
+#include "runtime/program_file.h"
+#include "runtime/sealed.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a target lacks for a model: all of it, before anything runs. */
+#include "kiln.h"
+
 #include "exec/eval.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
@@ -9,14 +11,12 @@
 #include "graph/op/random.h"
 #include "graph/op/slice.h"
 #include "graph/op/structure.h"
-#include "kiln.h"
-#include "runtime/model.h"
-#include "runtime/scope.h"
-#include "runtime/targets.h"
-
 #include "ir/target.h"
 #include "passes/fold/constant_rules.h"
 #include "passes/fold/constness.h"
+#include "runtime/model.h"
+#include "runtime/scope.h"
+#include "runtime/targets.h"
 
 #include <string.h>
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a model to optimized IR: the steps that kiln_program_compile() walks and `kiln opt` can stop
  * on. */
+#include "runtime/compile.h"
+
 #include "graph/binding.h"
 #include "graph/dim/dim_small.h"
-#include "graph/size.h"
-#include "passes/context/options.h"
-#include "passes/context/report.h"
-#include "passes/manager/manager.h"
-#include "passes/pipeline/pipeline.h"
-#include "runtime/compile.h"
-#include "runtime/targets.h"
-
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
+#include "graph/size.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
 #include "ir/target.h"
 #include "ir/text/json.h"
 #include "ir/vendor.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/targets.h"
 
 /* What went wrong in passes and lowering names the node: of which file? */
 static void

@@ -9,10 +9,9 @@
 #ifndef KILN_RUNTIME_CONSTANT_CACHE_H
 #define KILN_RUNTIME_CONSTANT_CACHE_H
 
-#include "runtime/digest/digest.h"
-#include "kiln.h"
-
 #include "graph/tensor.h"
+#include "kiln.h"
+#include "runtime/digest/digest.h"
 
 #include <stdatomic.h>
 

@@ -10,12 +10,11 @@
 #ifndef KILN_RUNTIME_FOLD_CALLS_H
 #define KILN_RUNTIME_FOLD_CALLS_H
 
+#include "graph/base/budget.h"
+#include "ir/target.h"
 #include "runtime/constant_cache.h"
 #include "runtime/digest/digest.h"
 #include "runtime/kiln-constants.h"
-
-#include "graph/base/budget.h"
-#include "ir/target.h"
 
 #include <pthread.h>
 

@@ -3,9 +3,8 @@
 #ifndef KILN_RUNTIME_FOLD_FILE_H
 #define KILN_RUNTIME_FOLD_FILE_H
 
-#include "runtime/digest/digest.h"
-
 #include "graph/tensor.h"
+#include "runtime/digest/digest.h"
 
 /** Makes @directory if it is missing. KILN_ERROR_IO if that fails, if another user owns it, or if
  * others can write to it: Kiln would trust their files. */

@@ -2,17 +2,16 @@
 /* Models: loading, and what their inputs and outputs are. */
 #include "runtime/model.h"
 
-#include "graph/module/folding.h"
-#include "runtime/options.h"
-#include "runtime/scope.h"
-
-#include "graph/grow/reserve.h"
 #include "graph/base/budget.h"
+#include "graph/grow/reserve.h"
+#include "graph/module/folding.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/text/json.h"
-#include "runtime/tensors/file.h"
+#include "runtime/options.h"
 #include "runtime/program_file.h"
+#include "runtime/scope.h"
+#include "runtime/tensors/file.h"
 
 /* The name or the expression that an open dim is; NULL for others. */
 static char *

@@ -2,10 +2,10 @@
 /* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
 #include "passes/pipeline/pipeline.h"
 #include "runtime/pipeline.h"
-#include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
 #include "passes/pipeline/suggest.h"
+#include "runtime/scope.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
 #ifndef KILN_RUNTIME_SCOPE_H
 #define KILN_RUNTIME_SCOPE_H
 
-#include "graph/base/budget.h"
 #include "exec/float_env.h"
 #include "exec/team.h"
+#include "graph/base/budget.h"
 
 #include <glib.h>
 

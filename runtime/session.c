@@ -3,6 +3,9 @@
 #include "runtime/session.h"
 
 #include "exec/strided_copies.h"
+#include "graph/base/alloc.h"
+#include "graph/base/random.h"
+#include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/fold_calls.h"
@@ -11,10 +14,6 @@
 #include "runtime/program.h"
 #include "runtime/scope.h"
 #include "runtime/specialise.h"
-
-#include "graph/base/alloc.h"
-#include "graph/base/random.h"
-#include "ir/plan.h"
 
 #include <string.h>
 #include <time.h>

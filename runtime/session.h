@@ -7,8 +7,8 @@
 #include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
-#include "runtime/open/carry.h"
 #include "runtime/constant_cache.h"
+#include "runtime/open/carry.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 

@@ -2,23 +2,23 @@
 /* The specialisations of a program: made when a combination of shapes (and of values that shapes
  * depend on) is met first, kept for the next time. The cache is short, so that a program whose
  * values differ at every run does not grow without end. */
+#include "runtime/program.h"
+
+#include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "graph/module/folding.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/bind.h"
-#include "runtime/open/carry.h"
 #include "runtime/compile.h"
-#include "runtime/shapes/dims.h"
 #include "runtime/fold_calls.h"
+#include "runtime/open/carry.h"
 #include "runtime/open/instance.h"
 #include "runtime/open/probe.h"
-#include "runtime/program.h"
-#include "runtime/specialise.h"
-
-#include "graph/base/alloc.h"
 #include "runtime/open/template.h"
-#include "graph/module/folding.h"
+#include "runtime/shapes/dims.h"
+#include "runtime/specialise.h"
 
 #include <string.h>
 

@@ -6,15 +6,15 @@
  * follow - float scales, unusual operators - is evaluated here, node by node, where the operands
  * are literal and a shape, or which branch is taken, depends on the result. The branch that an `if`
  * takes is inlined on the way: the types of what follows are those of its results. */
-#include "exec/eval.h"
-#include "graph/module.h"
-#include "graph/node.h"
 #include "runtime/specialise.h"
 
+#include "exec/eval.h"
 #include "graph/base/budget.h"
+#include "graph/infer/infer.h"
+#include "graph/module.h"
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
-#include "graph/infer/infer.h"
+#include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "passes/fold/constness.h"

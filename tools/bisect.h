@@ -3,16 +3,15 @@
 #ifndef KILN_TOOLS_BISECT_H
 #define KILN_TOOLS_BISECT_H
 
+#include "graph/arena.h"
+#include "graph/binding.h"
 #include "passes/context/options.h"
+#include "passes/manager/draws.h"
+#include "passes/manager/results.h"
 #include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/model.h"
 #include "runtime/specialise.h"
-
-#include "graph/arena.h"
-#include "graph/binding.h"
-#include "passes/manager/draws.h"
-#include "passes/manager/results.h"
 
 /** The parts that all tries share. */
 typedef struct {

@@ -4,26 +4,25 @@
  * Values are matched by name. Of a model those count that it has itself, for names that passes make
  * up may mean anything; "first" is in the model's order. Behind them come the outputs as the whole
  * road gives them, lowered and planned. */
+#include "graph/arena.h"
+#include "graph/binding.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"
+#include "passes/manager/numerics.h"
+#include "passes/manager/results.h"
 #include "passes/pass.h"
 #include "runtime/compile.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/shapes/texts.h"
 #include "runtime/specialise.h"
+#include "runtime/tensors/tensor_compare.h"
+#include "tools/command.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"
 #include "tools/values.h"
-
-#include "graph/arena.h"
-#include "graph/binding.h"
-#include "passes/manager/numerics.h"
-#include "passes/manager/results.h"
-#include "runtime/tensors/tensor_compare.h"
-#include "tools/command.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln info: what a model is: what its file says of itself, inputs and outputs, operators, size. */
-#include "kiln.h"
+#include "tools/command.h"
+
 #include "graph/op/structure.h"
+#include "kiln.h"
 #include "passes/context/report.h"
+#include "passes/manager/unit.h"
 #include "passes/pass.h"
 #include "runtime/model.h"
 #include "runtime/program.h"
-#include "tools/command.h"
-
-#include "passes/manager/unit.h"
 
 #include <stdio.h>
 #include <string.h>

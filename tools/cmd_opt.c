@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln opt: runs the pipelines and prints what comes out, at either level, in any of the forms. */
+#include "graph/module/outline.h"
+#include "graph/onnx/onnx.h"
+#include "graph/text/json.h"
 #include "ir/compiled.h"
 #include "ir/plan.h"
+#include "ir/text/json.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/compile.h"
+#include "runtime/deferred.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
+#include "tools/command.h"
 #include "tools/overwrite.h"
 #include "tools/trace.h"
-
-#include "graph/text/json.h"
-#include "graph/onnx/onnx.h"
-#include "graph/module/outline.h"
-#include "ir/text/json.h"
-#include "runtime/deferred.h"
-#include "tools/command.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln passes, kiln ops: listings straight from the tables. */
-#include "passes/pipeline/pipeline.h"
-#include "runtime/pipeline.h"
-#include "runtime/targets.h"
 #include "tools/command.h"
 
 #include "passes/manager/numerics.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
+#include "runtime/pipeline.h"
+#include "runtime/targets.h"
 
 #include <stdio.h>
 

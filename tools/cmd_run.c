@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln run: runs a model on files or random inputs, summarises, stores or compares its outputs. */
+#include "graph/arena.h"
+#include "graph/base/random.h"
+#include "graph/base/write_file.h"
+#include "graph/binding.h"
+#include "graph/module/folding.h"
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/shapes/texts.h"
+#include "runtime/tensors/tensor_compare.h"
+#include "runtime/tensors/tensor_file.h"
+#include "tools/command.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"
 #include "tools/overwrite.h"
 #include "tools/summary.h"
 #include "tools/trace.h"
 #include "tools/values.h"
-
-#include "graph/arena.h"
-#include "graph/base/random.h"
-#include "graph/binding.h"
-#include "graph/base/write_file.h"
-#include "graph/module/folding.h"
-#include "runtime/tensors/tensor_compare.h"
-#include "runtime/tensors/tensor_file.h"
-#include "tools/command.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kiln command: finds the sub-command and hands over. */
-#include "kiln.h"
-#include "tools/command.h"
-
 #include "graph/grow/reserve.h"
+#include "kiln.h"
 #include "passes/pipeline/suggest.h"
+#include "tools/command.h"
 
 #include <errno.h>
 #include <locale.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options that all sub-commands take, and what they become. */
-#include "graph/base/budget.h"
-#include "kiln.h"
 #include "passes/context/options.h"
+#include "tools/command.h"
+
+#include "graph/base/budget.h"
+#include "graph/base/write_file.h"
+#include "kiln.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/pipeline/suggest.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
+#include "runtime/program_file.h"
 #include "runtime/shapes/texts.h"
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
-#include "tools/command.h"
-
-#include "graph/base/write_file.h"
-#include "passes/pipeline/suggest.h"
-#include "runtime/program_file.h"
 #include "runtime/tensors/file.h"
 #include "tools/inputs.h"
 #include "tools/overwrite.h"

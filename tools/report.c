@@ -2,11 +2,11 @@
 /* How commands talk: progress on terminals, JSON documents. */
 #include "passes/context/report.h"
 #include "tools/command.h"
-#include "tools/trace.h"
 
 #include "graph/base/write_file.h"
 #include "graph/grow/reserve.h"
 #include "passes/rule.h"
+#include "tools/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

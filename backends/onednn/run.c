@@ -2,9 +2,9 @@
 /* Running a region. The library's memory objects hold addresses, so that each session that runs at
  * the same time needs a set of them: a context, taken without a lock and kept for the next run,
  * which finds most addresses as they were. */
-#include "backends/onednn/finite.h"
 #include "backends/onednn/region.h"
 
+#include "backends/onednn/finite.h"
 #include "graph/base/alloc.h"
 
 #include <string.h>

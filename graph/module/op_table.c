@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The op table, generated from the rows of graph/ops/. */
-#include "graph/op/all.h"
-
 #include "graph/base/names.h"
+#include "graph/op/all.h"
 
 /* Short spellings of the table. */
 #define EW KILN_TRAIT_ELEMENTWISE

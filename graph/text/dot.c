@@ -3,8 +3,8 @@
  * alone. */
 #include "graph/text/json.h"
 
-#include "graph/text/print.h"
 #include "graph/module/regions.h"
+#include "graph/text/print.h"
 
 typedef struct {
     GHashTable *numbers; /* KilnFunction* → its number + 1; looked up only */

@@ -5,8 +5,8 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/beside.h"
-#include "graph/module/layout.h"
 #include "graph/base/map_file.h"
+#include "graph/module/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>

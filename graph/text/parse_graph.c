@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses `graph` blocks, their nodes and the subgraphs of nodes. Nodes are made by the builder that
  * passes use, so arity, attributes and types are checked where they are read. */
-#include "graph/function.h"
-#include "graph/node.h"
 #include "graph/text/parse.h"
-#include "graph/module/regions.h"
 
 #include "graph/base/budget.h"
+#include "graph/function.h"
 #include "graph/grow/reserve.h"
+#include "graph/module/regions.h"
+#include "graph/node.h"
 
 #include <string.h>
 

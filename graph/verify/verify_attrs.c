@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verifier's view of attributes: values that exist, subgraphs that belong to their node and fit
  * its operands and results, callees that are declared. */
-#include "graph/module.h"
 #include "graph/verify/verify_priv.h"
 
+#include "graph/module.h"
 #include "graph/module/regions.h"
 #include "graph/op/flow.h"
 #include "graph/op/offload.h"

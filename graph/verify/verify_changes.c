@@ -13,9 +13,9 @@
  * across subgraphs are not followed: modules that have some are verified whole. */
 #include "graph/module.h"
 #include "graph/module/changes.h"
-#include "graph/order.h"
 #include "graph/module/sweep.h"
 #include "graph/node.h"
+#include "graph/order.h"
 #include "graph/verify/verify_priv.h"
 
 typedef struct {

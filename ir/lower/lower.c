@@ -7,15 +7,15 @@
  * once is written to the output buffer outright; what else is returned is copied there at the end.
  * Allocs stand before the instruction that writes them and deallocs at the end of the function:
  * passes move them. */
-#include "graph/node.h"
 #include "ir/lower/lower_priv.h"
-#include "ir/open.h"
 
 #include "graph/base/budget.h"
 #include "graph/module/layout.h"
+#include "graph/node.h"
 #include "graph/op/offload.h"
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
+#include "ir/open.h"
 
 /* --- errors --- */
 

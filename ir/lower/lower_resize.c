@@ -2,13 +2,12 @@
 /* Attributes of resize: one scale per dim whether scales or sizes were stated, and the cropped box
  * where the mode reads one, both for all dims and not only the axes that the node names. Without
  * scales each one is the quotient of the extents. */
-#include "graph/size.h"
-#include "ir/lower/lower_priv.h"
-
 #include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/resize.h"
+#include "graph/size.h"
 #include "ir/instr.h"
+#include "ir/lower/lower_priv.h"
 
 #include <math.h>
 

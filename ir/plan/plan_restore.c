@@ -2,9 +2,9 @@
 /* A memory plan from what was stored of it: lives follow from the instructions, offsets are given,
  * and nothing is believed of them that is not checked. */
 #include "ir/plan.h"
-#include "ir/verify/verify_priv.h"
 
 #include "graph/base/alloc.h"
+#include "ir/verify/verify_priv.h"
 
 static gboolean
 throw_scratch(const KilnInstr *instr, int64_t offset, bool needed, GError **error)

@@ -2,10 +2,10 @@
 /* The verifier: what must hold of an IR function after every pass, and of every text that is
  * parsed. One walk in order, with a state and the written byte ranges per buffer; linear but for
  * buffers that are written in many pieces out of order. */
-#include "ir/changes.h"
 #include "ir/verify/verify_priv.h"
 
 #include "graph/text/text.h"
+#include "ir/changes.h"
 
 typedef enum {
     STATE_UNDEFINED,

@@ -21,8 +21,8 @@
 #include "graph/op/offload.h"
 #include "graph/op/random.h"
 #include "passes/fold/constness.h"
-#include "passes/query/literal.h"
 #include "passes/pass.h"
+#include "passes/query/literal.h"
 
 #define OPTIONS(OPTION, CHOICE) OPTION(BOOL, constants, true)
 PASS_OPTIONS(cse, OPTIONS);

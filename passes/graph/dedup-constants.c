@@ -10,8 +10,8 @@
  * big mapped weights are touched only where two of them look alike. Generated constants are equal
  * where their generators are. `max-elements` leaves bigger constants alone (0: no limit). */
 #include "graph/module/sweep.h"
-#include "passes/query/literal.h"
 #include "passes/pass.h"
+#include "passes/query/literal.h"
 
 #define OPTIONS(OPTION, CHOICE) OPTION(INT, max_elements, 0)
 PASS_OPTIONS(dedup_constants, OPTIONS);

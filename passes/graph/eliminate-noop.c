@@ -10,8 +10,8 @@
  *
  * requires nothing, preserves nothing; class E. The types must be equal, quantization included: a
  * quantized pool that rescales is no no-op. */
-#include "passes/rule.h"
 #include "graph/op/pool.h"
+#include "passes/rule.h"
 
 /* Of nodes with several results: one that only the others keep has nothing to be replaced. */
 static bool

@@ -17,9 +17,9 @@
  * are moved. Fewer of them are moved, too: what the parts' makers copied is copied once by the
  * slice, so nothing else may read a part, and no other result of a split either. Where the parts
  * are all of their source, that stands in their place, and who else reads them does not matter. */
-#include "passes/query/movement.h"
 #include "graph/op/concat.h"
 #include "graph/op/transpose.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* Operands [first, end) of a concat. */

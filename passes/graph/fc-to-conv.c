@@ -15,11 +15,11 @@
  *
  * requires nothing, preserves nothing; class U: a kernel may sum in another order. The factors
  * alpha and beta must be 1, x not transposed, and the bias one number per column. */
-#include "passes/rule.h"
 #include "graph/op/conv.h"
 #include "graph/op/matmul.h"
 #include "graph/op/reshape.h"
 #include "graph/op/transpose.h"
+#include "passes/rule.h"
 
 /* [N,K,1,1] of [K,N], or of [N,K] where they are transposed already. */
 static KilnValue *

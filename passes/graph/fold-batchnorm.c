@@ -28,8 +28,8 @@
  * f32. The product must have no other reader; weights and statistics must be literal, nothing may
  * overflow, and the largest weight of a channel must stay a normal number. Constants are never
  * changed in place: others may read them. */
-#include "passes/query/affine.h"
 #include "graph/op/norm.h"
+#include "passes/query/affine.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 

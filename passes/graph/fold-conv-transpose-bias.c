@@ -16,9 +16,9 @@
  * the two must be literal then, and the type wider than 16 bits, which would round their sum. The
  * convolution must have no other reader; it is built anew, and so is the bias, since others may
  * read them. */
-#include "passes/query/affine.h"
 #include "graph/op/additive.h"
 #include "graph/op/reshape.h"
+#include "passes/query/affine.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 

@@ -15,8 +15,8 @@
  * requires nothing, preserves nothing; class E for 0 < s <= 1, where x * s is the larger for x < 0
  * only, zeros keep their signs, and a NaN stays one. For s = 0 an infinite x gives max a NaN and
  * leaky_relu none; for s < 0 zeros change their sign; an f32 must hold s, as the attribute does. */
-#include "passes/query/literal.h"
 #include "graph/op/activation.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 #include <math.h>

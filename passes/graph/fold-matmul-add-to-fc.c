@@ -14,8 +14,8 @@
  *
  * requires nothing, preserves nothing; class U: the sum is rounded at other places. The product
  * must have no other reader. Floats only: integers gain nothing from it. */
-#include "passes/query/literal.h"
 #include "graph/op/matmul.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 static bool

@@ -13,8 +13,8 @@
  * not make the result larger than x. A clip is a min of a max, NaN rules included
  * (passes/query/clip.h): NaN in x goes through both. Which of two zeros max and min return hangs on
  * the order of their operands, so that a literal zero must stand on the right. */
-#include "passes/query/clip.h"
 #include "graph/op/bounds.h"
+#include "passes/query/clip.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 

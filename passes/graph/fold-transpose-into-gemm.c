@@ -14,8 +14,8 @@
  * requires nothing, preserves nothing; class U: the same products are summed in the same order,
  * but targets may compute transposed operands in other blocks. Each rule leaves a transpose with
  * one reader less or takes it away, so the pass ends. */
-#include "passes/permute/permute.h"
 #include "graph/op/matmul.h"
+#include "passes/permute/permute.h"
 #include "passes/rule.h"
 
 static bool

@@ -12,10 +12,10 @@
  * extent may have any number that its bounds allow. An index that is out of range, or not known to
  * be in it, is left to the gather, which says so when it runs.
  * Picking extents out of a `shape` is left to simplify-shapes. */
-#include "passes/query/movement.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/reshape.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* Whether @n indices from @first on, which count from the end where @first is negative, lie in dim

@@ -33,11 +33,10 @@
  * requires nothing, preserves nothing; class U: values are rounded at fewer places. The target's
  * fallback does not count, as for `lower`, before which this stands: what the target lacks on f32,
  * too, `lower` expresses by other operators. Without a target nothing is lowered. */
-#include "passes/fold/constness.h"
-#include "passes/pass.h"
-
 #include "graph/infer/infer.h"
 #include "graph/op/cast.h"
+#include "passes/fold/constness.h"
+#include "passes/pass.h"
 
 #include <string.h>
 

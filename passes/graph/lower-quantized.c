@@ -18,8 +18,8 @@
  * `lower`: only its own kernels are faster. Without a target nothing is lowered. Stands after what
  * merges conversions (merge-qdq, optimize-quantization), which would take this back, and after
  * unary-to-lut. */
-#include "passes/query/quant_range.h"
 #include "graph/op/quantize.h"
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
 /* @value as f32 before the root. */

@@ -9,8 +9,8 @@
  * For targets that have a kernel for the fully connected layer only; in no shipped pipeline.
  *
  * requires nothing, preserves nothing; class U: a kernel may sum in another order. */
-#include "passes/rule.h"
 #include "graph/op/matmul.h"
+#include "passes/rule.h"
 
 static bool
 to_gemm(KilnMatch *match)

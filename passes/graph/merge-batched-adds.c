@@ -17,12 +17,12 @@
  * order; nothing else reads them; s does not vary along the axis and makes the parts no bigger. As
  * many elements are computed and copied as before, in one go. One forward sweep: the first of the
  * operators stands before all others, so that what it reads is there for the merged one. */
-#include "passes/query/literal.h"
 #include "graph/op/activation.h"
 #include "graph/op/quantize.h"
 #include "graph/op/slice.h"
-#include "passes/query/movement.h"
 #include "passes/pass.h"
+#include "passes/query/literal.h"
+#include "passes/query/movement.h"
 
 static const char rule[] = "part-arithmetic";
 

@@ -18,8 +18,8 @@
  * requires nothing, preserves nothing; class E: elements are moved. Reshapes are views, so that
  * those with other readers may stay behind, but where all do nothing is gained: then the concat is
  * left as it is. */
-#include "passes/query/movement.h"
 #include "graph/op/concat.h"
+#include "passes/query/movement.h"
 #include "passes/query/quant_range.h"
 #include "passes/rule.h"
 

@@ -17,17 +17,16 @@
  * literal and finite, for 0 times infinity is no 0. Pools that round their size up do so before
  * padding counts, and stay. All readers of the padded value must be convolutions or pools: else it
  * would have to be made anyway. */
-#include "passes/query/literal.h"
-#include "passes/rule.h"
-
-#include "graph/infer/infer.h"
 #include "graph/base/number.h"
+#include "graph/infer/infer.h"
 #include "graph/op/activation.h"
 #include "graph/op/bounds.h"
 #include "graph/op/conv.h"
 #include "graph/op/expand.h"
 #include "graph/op/math.h"
 #include "graph/op/pool.h"
+#include "passes/query/literal.h"
+#include "passes/rule.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,9 +16,9 @@
  * W is never changed in place: others may read it.
  *
  * requires nothing, preserves nothing; class U: the products are summed in another order. */
-#include "passes/permute/permute.h"
 #include "graph/op/matmul.h"
 #include "graph/op/reshape.h"
+#include "passes/permute/permute.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 

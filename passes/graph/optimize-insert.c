@@ -12,8 +12,8 @@
  * where it was made to be overwritten (zeros of an `empty_like`), it goes. Indices that leave a
  * position out keep the data, and those that name one twice keep the scatter: which of the two is
  * written last is its business. Negative indices count from the end. */
-#include "passes/query/literal.h"
 #include "graph/op/gather.h"
+#include "passes/query/literal.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 

@@ -16,9 +16,8 @@
  * below 65504 and steps above 2^-24. */
 #include "graph/base/number.h"
 #include "graph/op/quantize.h"
-#include "passes/rule.h"
-
 #include "passes/query/quant_range.h"
+#include "passes/rule.h"
 
 static bool
 quantize_directly(KilnMatch *match)

@@ -29,8 +29,8 @@
 #include "graph/op/expand.h"
 #include "graph/op/generate.h"
 #include "graph/op/quantize.h"
-#include "passes/query/movement.h"
 #include "passes/pass.h"
+#include "passes/query/movement.h"
 
 #include <string.h>
 

@@ -22,15 +22,14 @@
  * the operator does it. Scores and shares, which the operator never stores as a whole, must have no
  * other readers, and each must be used once: values must not have more batches. Runs after
  * constant-fold, which makes a literal of the scale. */
-#include "passes/rule.h"
-
 #include "graph/infer/infer.h"
 #include "graph/op/additive.h"
 #include "graph/op/matmul.h"
 #include "graph/op/softmax.h"
 #include "graph/op/transpose.h"
-#include "passes/query/literal.h"
 #include "passes/query/factors.h"
+#include "passes/query/literal.h"
+#include "passes/rule.h"
 
 #include <math.h>
 

@@ -10,14 +10,13 @@
  *
  * requires nothing, preserves nothing; class U: the operator rounds once. Nothing inside may have
  * other readers. Runs after constant-fold, which makes literals of the factors. */
-#include "passes/rule.h"
-
 #include "graph/op/activation.h"
 #include "graph/op/additive.h"
 #include "graph/op/math.h"
 #include "graph/op/multiplicative.h"
-#include "passes/query/literal.h"
 #include "passes/query/factors.h"
+#include "passes/query/literal.h"
+#include "passes/rule.h"
 
 #include <math.h>
 

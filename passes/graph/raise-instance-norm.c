@@ -23,11 +23,10 @@
  *
  * requires nothing, preserves nothing; class U: the operator rounds once. Nothing inside may have
  * other readers. Channels must be known. */
-#include "passes/rule.h"
-
 #include "graph/op/norm.h"
-#include "passes/query/normalized.h"
 #include "passes/query/factors.h"
+#include "passes/query/normalized.h"
+#include "passes/rule.h"
 
 static bool
 raise_group_norm(KilnMatch *match)

@@ -23,12 +23,11 @@
  * requires nothing, preserves nothing; class U: the operator rounds once. Nothing inside may have
  * other readers. The normalized dims must be known, since a kernel wants a scale for each element
  * of them. */
-#include "passes/rule.h"
-
 #include "graph/op/multiplicative.h"
 #include "graph/op/norm.h"
-#include "passes/query/normalized.h"
 #include "passes/query/factors.h"
+#include "passes/query/normalized.h"
+#include "passes/rule.h"
 
 /* What both ways to write the formula have in common; @axis is the first normalized dim. */
 static bool

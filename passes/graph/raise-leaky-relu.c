@@ -6,13 +6,12 @@
  *
  * requires nothing, preserves nothing; class E: the same products. The slope must not be negative,
  * not even -0, and finite: at 0 the formulas may take the product, the operator never does. */
-#include "passes/rule.h"
-
 #include "graph/op/activation.h"
 #include "graph/op/logic.h"
 #include "graph/op/multiplicative.h"
-#include "passes/query/literal.h"
 #include "passes/query/factors.h"
+#include "passes/query/literal.h"
+#include "passes/rule.h"
 
 #include <math.h>
 

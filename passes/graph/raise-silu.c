@@ -7,11 +7,10 @@
  *
  * requires nothing, preserves nothing; class U: the operator rounds once. Nothing else may read
  * what stands inside. */
-#include "passes/rule.h"
-
 #include "graph/op/activation.h"
-#include "passes/query/literal.h"
 #include "passes/query/factors.h"
+#include "passes/query/literal.h"
+#include "passes/rule.h"
 
 static bool
 replace(KilnMatch *match, double alpha)

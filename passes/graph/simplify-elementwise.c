@@ -15,10 +15,10 @@
  * requires nothing, preserves nothing; class E: -0 and NaN come out as they did. relu keeps a -0,
  * abs does not: abs(relu(x)) goes under no-signed-zeros only (class Z). Comparisons of floats stay
  * where a NaN would tell. */
-#include "passes/query/facts.h"
 #include "graph/op/cast.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
+#include "passes/query/facts.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 

@@ -19,7 +19,6 @@
  * rounded to f32 and scaled, where each real and each sum of reals was rounded. Sums fit i32.
  * Without a target, or where it has no kernel of its own for products of integers, nothing is done.
  * Behind merge-qdq, which takes the products whose results are quantized. */
-#include "passes/query/quant_product.h"
 #include "graph/op/additive.h"
 #include "graph/op/cast.h"
 #include "graph/op/conv.h"
@@ -29,6 +28,7 @@
 #include "graph/op/quantize.h"
 #include "graph/op/reshape.h"
 #include "graph/op/transpose.h"
+#include "passes/query/quant_product.h"
 #include "passes/rule.h"
 
 #include <float.h>

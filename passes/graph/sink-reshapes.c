@@ -15,8 +15,8 @@
  * pass ends.
  *
  * requires nothing, preserves nothing; class E. */
-#include "passes/query/quant_range.h"
 #include "graph/op/activation.h"
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
 /* Operands other than @reshaped broadcast to any shape of @rank. */

@@ -22,9 +22,9 @@
  * requires nothing, preserves nothing; expand-into-matmul is class E, the other U: the sum is
  * rounded at other places. The matrix dims must stay as they are, and no extent may be 0. Open
  * extents are read from the operands; at most one may be unknown. Quantized products stay. */
-#include "passes/query/movement.h"
 #include "graph/op/matmul.h"
 #include "graph/op/reshape.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* --- copies that broadcasting makes superfluous --- */

@@ -9,10 +9,9 @@
  *
  * requires nothing, preserves nothing; class E. The dims that are not certainly 1 must keep their
  * order; a reshape must be able to state the shape. */
+#include "graph/infer/infer.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
-
-#include "graph/infer/infer.h"
 
 static bool
 to_reshape(KilnMatch *match)

@@ -12,10 +12,10 @@
  * requires nothing, preserves nothing; class E: the typed forms have the same arithmetic, step by
  * step. Casts move no data. What the types cannot say stays: scales that are computed, are not
  * above 0 or belong to rows; i32 data of quantize_linear. */
-#include "passes/query/literal.h"
 #include "graph/op/conv.h"
 #include "graph/op/matmul.h"
 #include "graph/op/quantize.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 #include <math.h>

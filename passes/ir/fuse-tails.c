@@ -19,12 +19,11 @@
  * result lives from where the intermediate did that it replaces. What a kernel takes, and the
  * scratch that it needs then, is for the target to say; the most that lives at once never rises.
  * Before stack-elementwise, which takes what remains. */
-#include "passes/query_ir/stack_draft.h"
-
 #include "graph/base/alloc.h"
 #include "ir/tail.h"
 #include "passes/pass.h"
 #include "passes/query_ir/lives.h"
+#include "passes/query_ir/stack_draft.h"
 
 #include <math.h>
 #include <string.h>

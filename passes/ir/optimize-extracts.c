@@ -17,11 +17,10 @@
  * requires nothing, preserves nothing; class E. The operand lives as long as the result then: the
  * copy stays where more would live at once than did before the pass, and where a call would see an
  * address that is not aligned as those of allocs are. */
-#include "passes/query_ir/lives.h"
-#include "passes/pass.h"
-#include "passes/query_ir/strided_use.h"
-
 #include "graph/base/alloc.h"
+#include "passes/pass.h"
+#include "passes/query_ir/lives.h"
+#include "passes/query_ir/strided_use.h"
 
 static const char rule[] = "slice-as-view";
 

@@ -22,11 +22,10 @@
  * no more lives at once than did before the pass. Kernels take addresses that are aligned to an
  * element; what calls want is not known, so that a call's buffers stay aligned as allocs are, and
  * dense. */
-#include "passes/query_ir/lives.h"
-#include "passes/pass.h"
-#include "passes/query_ir/strided_use.h"
-
 #include "graph/base/alloc.h"
+#include "passes/pass.h"
+#include "passes/query_ir/lives.h"
+#include "passes/query_ir/strided_use.h"
 
 #include <string.h>
 

@@ -25,10 +25,9 @@
  * onto itself, which ir-peephole removes. Inputs and weights are observable and never written over.
  * A bigger buffer lives on with the result: it does so only where no more lives at once than did
  * before the pass. */
-#include "passes/query_ir/lives.h"
-#include "passes/pass.h"
-
 #include "graph/base/alloc.h"
+#include "passes/pass.h"
+#include "passes/query_ir/lives.h"
 
 static const char rule[] = "share";
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines as YAML: what is default is left out, includes and anchors are written out. */
-#include "passes/pipeline/pipeline_priv.h"
-
 #include "graph/base/number.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/pipeline/pipeline_priv.h"
 
 #include <gmodule.h>
 

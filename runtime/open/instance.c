@@ -20,8 +20,8 @@
 #include "ir/plan/plan_open.h"
 #include "ir/verify/verify_priv.h"
 #include "kiln.h"
-#include "runtime/open/carry.h"
 #include "runtime/model.h"
+#include "runtime/open/carry.h"
 
 #include <string.h>
 

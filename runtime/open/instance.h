@@ -5,8 +5,8 @@
 #define KILN_RUNTIME_OPEN_INSTANCE_H
 
 #include "runtime/bind.h"
-#include "runtime/specialise.h"
 #include "runtime/open/template.h"
+#include "runtime/specialise.h"
 
 /** What a specialisation has that is an instance. */
 typedef struct KilnInstance KilnInstance;

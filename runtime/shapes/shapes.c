@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes that callers of a program state: what is made for them ahead of a run, and its memory. */
 #include "runtime/program.h"
-#include "runtime/scope.h"
 
 #include "graph/binding.h"
 #include "ir/plan.h"
 #include "runtime/bind.h"
+#include "runtime/scope.h"
 #include "runtime/specialise.h"
 
 #include <string.h>

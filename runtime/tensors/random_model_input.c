@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random inputs of models of both levels. */
-#include "runtime/model.h"
 #include "runtime/tensors/tensor_file.h"
 
-#include "graph/module/folding.h"
 #include "exec/random_input.h"
 #include "graph/binding.h"
+#include "graph/module/folding.h"
 #include "ir/ir.h"
+#include "runtime/model.h"
 
 /* Argument @i of a function of the model, whose readers say what it may hold. At the second level a
  * text may name functions that there are not: then what @input states counts. */

@@ -5,7 +5,6 @@
 #include "backends/cpu/conv/conv_depthwise.h"
 
 #include "backends/cpu/conv/conv_careful.h"
-
 #include "backends/cpu/conv/conv_halo.h"
 #include "backends/cpu/conv/conv_kernel.h"
 #include "backends/cpu/extents.h"

@@ -2,9 +2,9 @@
 /* copy: the bytes of one buffer into another of as many bytes. Operands: result, data. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/parallel.h"
-#include "backends/cpu/movement/strided_operands.h"
 #include "backends/cpu/movement/strided.h"
+#include "backends/cpu/movement/strided_operands.h"
+#include "backends/cpu/parallel.h"
 
 #include <string.h>
 

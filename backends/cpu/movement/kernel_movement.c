@@ -4,8 +4,8 @@
  * concat any number.
  */
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/movement/strided_operands.h"
 #include "backends/cpu/movement/strided.h"
+#include "backends/cpu/movement/strided_operands.h"
 
 #include <string.h>
 
