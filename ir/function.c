@@ -645,12 +645,6 @@ kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in)
            g_strcmp0(to->type.layout, from->type.layout) == 0;
 }
 
-bool
-kiln_instr_may_alias(const KilnInstr *instr, uint32_t in)
-{
-    return kiln_instr_may_share(instr, 0, in);
-}
-
 const char *
 kiln_instr_label(const KilnInstr *instr)
 {

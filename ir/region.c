@@ -63,12 +63,6 @@ kiln_region_of_sizes(KilnSize offset, KilnSize rows, KilnSize run, KilnSize pitc
     return region;
 }
 
-int64_t
-kiln_region_span(const KilnRegion *region)
-{
-    return (region->rows - 1) * region->pitch + region->run;
-}
-
 /* --- parts --- */
 
 /* What is dense in @whole, whose rows have a gap: inside one of them, or some of them. */
@@ -164,11 +158,18 @@ kiln_region_is_aligned(const KilnRegion *region, int64_t unit)
            (region->rows == 1 || kiln_size_is_multiple(kiln_region_pitch(region), unit));
 }
 
+/* The bytes from the first to the last one. */
+static int64_t
+span(const KilnRegion *region)
+{
+    return (region->rows - 1) * region->pitch + region->run;
+}
+
 bool
 kiln_region_meet_here(const KilnRegion *a, const KilnRegion *b)
 {
-    if (a->run == 0 || b->run == 0 || a->offset >= b->offset + kiln_region_span(b) ||
-        b->offset >= a->offset + kiln_region_span(a))
+    if (a->run == 0 || b->run == 0 || a->offset >= b->offset + span(b) ||
+        b->offset >= a->offset + span(a))
         return false;
     if (a->rows == 1 && b->rows == 1)
         return true;

@@ -36,8 +36,9 @@ make_cpu(void)
 #endif
 }
 
-const KilnTarget *
-kiln_target_at(unsigned i)
+/* NULL past the end. */
+static const KilnTarget *
+target_at(unsigned i)
 {
     pthread_once(&once, make_cpu);
     return i == 0 ? &cpu : i == 1 ? kiln_ref_target() : NULL;
@@ -50,7 +51,7 @@ kiln_target_choose(const char *name, bool offload, GError **error)
     pthread_once(&once_alone, make_cpu_alone);
     if (!offload && strcmp(cpu_alone.name, name) == 0)
         return &cpu_alone; /* the vendor's library is not asked for anything */
-    for (unsigned i = 0; (target = kiln_target_at(i)); i++) {
+    for (unsigned i = 0; (target = target_at(i)); i++) {
         if (strcmp(target->name, name) == 0)
             return target;
     }

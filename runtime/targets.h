@@ -11,8 +11,6 @@
 const KilnTarget *kiln_target_choose(const char *name, bool offload, GError **error);
 /** "cpu", "ref"; NULL and KILN_ERROR_USAGE for others. */
 const KilnTarget *kiln_target_by_name(const char *name, GError **error);
-/** Names and summaries, in order; NULL past the end. */
-const KilnTarget *kiln_target_at(unsigned i);
 
 /** Processors that this process may use. */
 int kiln_processor_count(void);

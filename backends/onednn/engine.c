@@ -44,8 +44,8 @@ kiln_onednn_check(dnnl_status_t status, const char *what, GError **error)
  * nothing to choose. `brdgmm` adds something else than the residual behind an activation. */
 static const char *const denied[] = { "ref", "gemm", "inner_product", "brgconv:", "brdgmm" };
 
-bool
-kiln_onednn_allowed(const char *implementation)
+static bool
+is_allowed(const char *implementation)
 {
     if (g_str_has_prefix(implementation, "brgemm")) /* of an LSTM: products of blocks, no `gemm` */
         return true;
@@ -70,7 +70,7 @@ kiln_onednn_choose(const_dnnl_op_desc_t operation, const_dnnl_primitive_attr_t a
         if (!pd)
             break;
         if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, out_name) == dnnl_success &&
-            kiln_onednn_allowed(*out_name))
+            is_allowed(*out_name))
             chosen = pd;
         else
             dnnl_primitive_desc_destroy(pd);
@@ -112,7 +112,7 @@ kiln_onednn_implementation(dnnl_primitive_desc_t pd, const char *what, GError **
 {
     const char *name = "";
     dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
-    if (kiln_onednn_allowed(name))
+    if (is_allowed(name))
         return name;
     kiln_throw(error, KILN_ERROR_UNSUPPORTED, "oneDNN has only %s for %s, which is not allowed",
                name, what);

@@ -53,8 +53,8 @@ greatest_avx2(const void *data, size_t n)
 }
 #endif
 
-float
-kiln_onednn_greatest(const void *data, size_t n)
+static float
+greatest_absolute(const void *data, size_t n)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2"))
@@ -235,11 +235,11 @@ literal_bound(const KilnBuffer *buffer)
         buffer->type.dtype != KILN_DTYPE_f32)
         return INFINITY;
     if (kiln_onednn_scalar(buffer, &value))
-        return kiln_onednn_greatest(&value, 1);
+        return greatest_absolute(&value, 1);
     size_t bytes = (size_t)kiln_type_bytes(&buffer->type);
     void *values = kiln_alloc(1, bytes, NULL);
     bool known = values && kiln_tensor_write(buffer->constant->tensor, values, NULL);
-    float bound = known ? kiln_onednn_greatest(values, bytes / sizeof(float)) : INFINITY;
+    float bound = known ? greatest_absolute(values, bytes / sizeof(float)) : INFINITY;
     kiln_free(values);
     return bound;
 }
@@ -284,7 +284,7 @@ kiln_onednn_measure(const Region *region, const void *const *data, void *packed)
     for (guint i = 0; i < region->measured->len; i++) {
         const Measured *constant = &g_array_index(region->measured, Measured, i);
         const void *values = data[constant->operand];
-        float greatest = values ? kiln_onednn_greatest(values, constant->floats) : NAN;
+        float greatest = values ? greatest_absolute(values, constant->floats) : NAN;
         memcpy((char *)packed + i * sizeof greatest, &greatest, sizeof greatest);
     }
 }
@@ -301,7 +301,7 @@ kiln_onednn_begin_guards(const Region *region, const KilnKernelArgs *args, float
         memcpy(&greatest, (const char *)args->packed + i * sizeof greatest, sizeof greatest);
         if (isnan(greatest)) { /* nobody had its values when weights were packed */
             const void *values = args->data[constant->operand];
-            greatest = values ? kiln_onednn_greatest(values, constant->floats) : INFINITY;
+            greatest = values ? greatest_absolute(values, constant->floats) : INFINITY;
         }
         bounds[constant->value] = greatest;
     }
@@ -332,7 +332,7 @@ kiln_onednn_prove(const Region *region, guint step, void *const *addresses, floa
                 continue;
             const Slot *slot = &g_array_index(region->slots, Slot, guard->slot[i]);
             size_t n = dnnl_memory_desc_get_size(&slot->md) / sizeof(float);
-            float found = kiln_onednn_greatest(addresses[guard->slot[i]], n);
+            float found = greatest_absolute(addresses[guard->slot[i]], n);
             bounds[guard->x[i]] = MIN(bounds[guard->x[i]], found);
             bound = bound_of(guard, bounds);
         }

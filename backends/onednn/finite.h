@@ -25,8 +25,6 @@ typedef struct {
     size_t floats;
 } Measured;
 
-/** The greatest absolute value of @n floats, at least 1; INFINITY if one is not finite. */
-float kiln_onednn_greatest(const void *data, size_t n);
 /** Adds guards for the results of @instr, whose steps begin at @step. */
 void kiln_onednn_add_guards(Builder *builder, const KilnInstr *instr, guint step);
 /** Drops the guards behind the last step that masks NaN: nothing needs them. */

@@ -138,8 +138,6 @@ int64_t kiln_onednn_block(void);
 bool kiln_onednn_has_products(void);
 /** False if @status is an error: KILN_ERROR_MEMORY or KILN_ERROR_UNSUPPORTED, which names @what. */
 bool kiln_onednn_check(dnnl_status_t status, const char *what, GError **error);
-/** False for implementations that are slow, or whose bits depend on the number of threads. */
-bool kiln_onednn_allowed(const char *implementation);
 /** The first allowed implementation of an operation; NULL if there is none. @out_name: its name. */
 dnnl_primitive_desc_t kiln_onednn_choose(const_dnnl_op_desc_t operation,
                                          const_dnnl_primitive_attr_t attr, const char **out_name);
@@ -349,13 +347,11 @@ typedef struct {
 
 /** False for other operators. */
 bool kiln_onednn_window_of_node(const KilnNode *node, Window *out);
-bool kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out);
 /** The time of a tail on a result of @type: @operations for each number, or an operation with a
  * further operand (@binary). */
 double kiln_onednn_tail_us(const KilnType *type, int64_t operations, bool binary, Layout layout);
 /** The time of a pass over a value of @type in place. */
 double kiln_onednn_pass_us(const KilnType *type, Layout layout);
-double kiln_onednn_window_us(const Window *window, Layout layout);
 /** The time to bring a value of @type from the plain layout into @layout, or back. */
 double kiln_onednn_reorder_us(const KilnType *type, Layout layout);
 /** 0 for operators whose time does not depend on the layout. */
@@ -374,8 +370,6 @@ const char *kiln_onednn_pack(const KilnInstr *instr, uint32_t form, const void *
 
 /** Sets the library's threads for the calling thread. Returns the old number, to set it again. */
 int kiln_onednn_set_threads(int threads);
-/** True if the library's parallel parts run on Kiln's team (threads.c). */
-bool kiln_onednn_uses_team(void);
 /** True once a parallel part asked for a barrier, which a team does not have. */
 bool kiln_onednn_met_barrier(void);
 

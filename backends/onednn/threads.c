@@ -151,8 +151,9 @@ replace(void)
         OWN_TEAM && kiln_entries_replace((KilnEntryFn)dnnl_version, entries, G_N_ELEMENTS(entries));
 }
 
-bool
-kiln_onednn_uses_team(void)
+/* True if the library's parallel parts run on Kiln's team. */
+static bool
+uses_team(void)
 {
     pthread_once(&once, replace);
     return replaced;
@@ -162,7 +163,7 @@ int
 kiln_onednn_set_threads(int threads)
 {
     int before;
-    if (kiln_onednn_uses_team()) {
+    if (uses_team()) {
         before = place.threads;
         place.threads = threads;
         return before;

@@ -52,8 +52,8 @@ kiln_onednn_window_of_node(const KilnNode *node, Window *out)
     return true;
 }
 
-bool
-kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out)
+static bool
+window_of_instr(const KilnInstr *instr, Window *out)
 {
 #define KIND(id) KILN_INSTR_##id
 #define ATTRS(id) kiln_instr_attrs(instr, id)
@@ -127,8 +127,8 @@ far_weights_us(const KilnOnednnWork *work, const KilnType *weights)
                : 0;
 }
 
-double
-kiln_onednn_window_us(const Window *window, Layout layout)
+static double
+window_us(const Window *window, Layout layout)
 {
     const KilnType *x = window->x, *y = window->y;
     bool blocked = layout == LAYOUT_BLOCKED;
@@ -205,7 +205,7 @@ kiln_onednn_node_us(const KilnNode *node, Layout layout)
     if (node->op == KILN_OP_custom_op)
         return custom_us(node, layout);
     if (kiln_onednn_window_of_node(node, &window))
-        return kiln_onednn_window_us(&window, layout);
+        return window_us(&window, layout);
     if (node->op != KILN_OP_concat)
         return 0;
     bool whole = true;
@@ -274,11 +274,11 @@ visit(const Lowered *lowered, const KilnInstr *instr, Layout layout)
 {
     Window window;
     const KilnBuffer *y = kiln_instr_operand(instr, 0);
-    if (kiln_onednn_window_of_instr(instr, &window)) {
+    if (window_of_instr(instr, &window)) {
         const KilnBuffer *x = kiln_instr_operand(instr, 1);
         lowered->laid[y->id] = has_layouts(&y->type);
         lowered->wanted[x->id] |= has_layouts(&x->type) && !is_taken_so(&x->type, instr, layout);
-        return kiln_onednn_window_us(&window, layout);
+        return window_us(&window, layout);
     }
     if (instr->kind == KILN_INSTR_call)
         return visit_custom(lowered, instr, layout);

@@ -114,12 +114,6 @@ kiln_array_append_vals(KilnArray *array, gconstpointer values, guint n)
 }
 
 KilnArray *
-kiln_array_prepend_vals(KilnArray *array, gconstpointer values, guint n)
-{
-    return kiln_array_insert_vals(array, 0, values, n);
-}
-
-KilnArray *
 kiln_array_set_size(KilnArray *array, guint len)
 {
     if (len > array->len) {

@@ -24,7 +24,6 @@ void kiln_array_unref(KilnArray *array);
 gchar *kiln_array_free(KilnArray *array, gboolean data);
 void kiln_array_set_clear_func(KilnArray *array, GDestroyNotify clear_func);
 KilnArray *kiln_array_append_vals(KilnArray *array, gconstpointer values, guint n);
-KilnArray *kiln_array_prepend_vals(KilnArray *array, gconstpointer values, guint n);
 KilnArray *kiln_array_insert_vals(KilnArray *array, guint at, gconstpointer values, guint n);
 KilnArray *kiln_array_set_size(KilnArray *array, guint len);
 KilnArray *kiln_array_remove_index(KilnArray *array, guint at);

@@ -37,7 +37,6 @@
 #undef g_array_free
 #undef g_array_set_clear_func
 #undef g_array_append_vals
-#undef g_array_prepend_vals
 #undef g_array_insert_vals
 #undef g_array_set_size
 #undef g_array_remove_index
@@ -96,7 +95,6 @@
 #undef g_malloc0
 #undef g_malloc_n
 #undef g_malloc0_n
-#undef g_realloc
 #undef g_realloc_n
 #undef g_strdup
 #undef g_strndup
@@ -136,7 +134,6 @@
 #define g_array_free kiln_array_free
 #define g_array_set_clear_func kiln_array_set_clear_func
 #define g_array_append_vals kiln_array_append_vals
-#define g_array_prepend_vals kiln_array_prepend_vals
 #define g_array_insert_vals kiln_array_insert_vals
 #define g_array_set_size kiln_array_set_size
 #define g_array_remove_index kiln_array_remove_index
@@ -207,7 +204,6 @@
 #define g_malloc0 kiln_malloc0
 #define g_malloc_n kiln_malloc_n
 #define g_malloc0_n kiln_malloc0_n
-#define g_realloc kiln_realloc
 #define g_realloc_n kiln_realloc_n
 #define g_strdup kiln_strdup
 #define g_strndup kiln_strndup

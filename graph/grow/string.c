@@ -267,12 +267,6 @@ kiln_malloc0_n(gsize count, gsize size)
 }
 
 gpointer
-kiln_realloc(gpointer memory, gsize size)
-{
-    return kiln_take_more(memory, size, a_block);
-}
-
-gpointer
 kiln_realloc_n(gpointer memory, gsize count, gsize size)
 {
     return kiln_take_more(memory, product(count, size), a_block);

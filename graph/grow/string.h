@@ -47,7 +47,6 @@ gpointer kiln_malloc(gsize size) G_GNUC_MALLOC;
 gpointer kiln_malloc0(gsize size) G_GNUC_MALLOC;
 gpointer kiln_malloc_n(gsize count, gsize size) G_GNUC_MALLOC;
 gpointer kiln_malloc0_n(gsize count, gsize size) G_GNUC_MALLOC;
-gpointer kiln_realloc(gpointer memory, gsize size);
 gpointer kiln_realloc_n(gpointer memory, gsize count, gsize size);
 gpointer kiln_memdup(gconstpointer memory, gsize size);
 gchar *kiln_strdup(const gchar *text) G_GNUC_MALLOC;

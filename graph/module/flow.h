@@ -37,8 +37,6 @@ bool kiln_error_is_mismatch(const GError *error);
 /** Empties @region and makes it refuse to run for @reason. Its @n results have @types. */
 gboolean kiln_region_refuse(KilnFunction *region, const KilnType *types, uint32_t n,
                             const char *reason, GError **error);
-/** The reason that @region refuses to run; NULL if it does not. */
-const char *kiln_region_refusal(const KilnFunction *region);
 
 /** The common type of a value of type @a or @b. Their element types are equal. */
 KilnType kiln_type_join(const KilnType *a, const KilnType *b);

@@ -95,7 +95,6 @@ const char *kiln_parse_name(KilnParser *parser, KilnTokenKind kind, const char *
 const char *kiln_parse_word(KilnParser *parser, const char *expected);
 bool kiln_parse_i64(KilnParser *parser, int64_t low, int64_t high, int64_t *out);
 bool kiln_parse_u64(KilnParser *parser, uint64_t *out);
-bool kiln_parse_float(KilnParser *parser, KilnFloatText *out);
 bool kiln_parse_f64(KilnParser *parser, double *out);
 bool kiln_parse_f32(KilnParser *parser, float *out);
 /** Reads one element of any type except string, and stores all its bits. */

@@ -232,8 +232,8 @@ short_decimal(const KilnToken *token, double *out)
     return point || end - at < (int)G_N_ELEMENTS(powers);
 }
 
-bool
-kiln_parse_float(KilnParser *parser, KilnFloatText *out)
+static bool
+parse_float(KilnParser *parser, KilnFloatText *out)
 {
     *out = (KilnFloatText){ .token = parser->token };
     if (kiln_parse_accept_word(parser, "nan"))
@@ -296,14 +296,14 @@ bool
 kiln_parse_f64(KilnParser *parser, double *out)
 {
     KilnFloatText number;
-    return kiln_parse_float(parser, &number) && store_float(parser, KILN_DTYPE_f64, &number, out);
+    return parse_float(parser, &number) && store_float(parser, KILN_DTYPE_f64, &number, out);
 }
 
 bool
 kiln_parse_f32(KilnParser *parser, float *out)
 {
     KilnFloatText number;
-    return kiln_parse_float(parser, &number) && store_float(parser, KILN_DTYPE_f32, &number, out);
+    return parse_float(parser, &number) && store_float(parser, KILN_DTYPE_f32, &number, out);
 }
 
 static bool
@@ -332,7 +332,7 @@ kiln_parse_element(KilnParser *parser, KilnDType dtype, void *bytes, int64_t ind
     char *at = (char *)bytes + (size_t)index * size;
     if (kiln_dtype_is_float(dtype)) {
         KilnFloatText number;
-        return kiln_parse_float(parser, &number) && store_float(parser, dtype, &number, at);
+        return parse_float(parser, &number) && store_float(parser, dtype, &number, at);
     }
     if (dtype == KILN_DTYPE_bool)
         return parse_bool(parser, (uint8_t *)at);

@@ -7,8 +7,8 @@
 #include "graph/base/random.h"
 #include "graph/grow/reserve.h"
 #include "graph/module/folding.h"
-#include "graph/node.h"
 #include "graph/module/regions.h"
+#include "graph/node.h"
 #include "graph/op/random.h"
 
 #include <stdio.h>
@@ -113,8 +113,10 @@ is_listed(const KilnAttrInfo *info, const void *attrs)
            !kiln_attr_is_default(info, attrs);
 }
 
-void
-kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out)
+/* `{pads=[2,2,2,2], group=2}` without defaults; nothing where all are defaults. Floats read back
+ * to the same bits. */
+static void
+print_attrs(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out)
 {
     const char *separator = "{";
     for (uint32_t i = 0; i < n; i++) {
@@ -133,7 +135,7 @@ kiln_attrs_print_spaced(const KilnAttrInfo *infos, uint32_t n, const void *attrs
 {
     gsize before = out->len;
     g_string_append_c(out, ' ');
-    kiln_attrs_print(infos, n, attrs, out);
+    print_attrs(infos, n, attrs, out);
     if (out->len == before + 1)
         g_string_truncate(out, before);
 }
@@ -357,8 +359,8 @@ print_declaration(const KilnDeclaration *declaration, GString *out)
     g_string_append_c(out, '\n');
 }
 
-void
-kiln_declarations_print(const KilnModule *module, GString *out)
+static void
+print_declarations(const KilnModule *module, GString *out)
 {
     for (guint i = 0; i < module->declarations->len; i++)
         print_declaration(g_ptr_array_index(module->declarations, i), out);
@@ -382,8 +384,9 @@ print_fold(const KilnFolding *folding, const KilnFold *fold, GString *out)
     g_string_append_c(out, ')');
 }
 
-void
-kiln_folding_print(const KilnFolding *folding, GString *out)
+/* `fold(arguments) { calls }` */
+static void
+print_folding(const KilnFolding *folding, GString *out)
 {
     g_string_append(out, "fold");
     print_arguments(folding->signature, out);
@@ -418,11 +421,11 @@ kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options
     }
     if (module->folding) {
         start = separate(out, start);
-        kiln_folding_print(module->folding, out);
+        print_folding(module->folding, out);
     }
     if (module->declarations->len) {
         start = separate(out, start);
-        kiln_declarations_print(module, out);
+        print_declarations(module, out);
     }
     if (!kiln_metadata_is_empty(&module->metadata) && !(options && options->no_constants)) {
         start = separate(out, start);

@@ -15,8 +15,6 @@ kiln_print_indent(GString *out, int indent)
     g_string_append_printf(out, "%*s", indent, "");
 }
 
-/** Prints one element as in the text form, with all its bits. */
-void kiln_element_print(KilnDType dtype, const void *bytes, int64_t index, GString *out);
 /** Prints `@name` or `%name`. */
 void kiln_sigil_print(char sigil, const char *name, GString *out);
 /** Prints ` loc("…")` if @name says more than @result does (either may be NULL). */

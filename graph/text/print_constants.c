@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints constants with all their bits: small ones inline, generated ones as their recipe, big ones
  * in a data file, as a piece of the file that they are mapped from, or in base64. */
-#include "graph/base/names.h"
-#include "graph/text/print.h"
+#include "graph/text/text.h"
 
 #include "graph/base/alloc.h"
 #include "graph/base/beside.h"
+#include "graph/base/names.h"
 #include "graph/base/number.h"
 #include "graph/grow/reserve.h"
+#include "graph/text/print.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,8 +55,9 @@ print_bool(uint8_t byte, GString *out)
         g_string_append(out, byte ? "true" : "false");
 }
 
-void
-kiln_element_print(KilnDType dtype, const void *bytes, int64_t index, GString *out)
+/* Prints all bits of the element. */
+static void
+print_element(KilnDType dtype, const void *bytes, int64_t index, GString *out)
 {
     const char *at = (const char *)bytes + (size_t)index * kiln_dtype_size(dtype);
     union {
@@ -101,7 +103,7 @@ print_inline(KilnDType dtype, GBytes *bytes, GString *out)
     g_string_append_c(out, '[');
     for (gsize i = 0; i < n; i++) {
         g_string_append(out, i ? ", " : "");
-        kiln_element_print(dtype, data, (int64_t)i, out);
+        print_element(dtype, data, (int64_t)i, out);
     }
     g_string_append_c(out, ']');
 }
@@ -189,7 +191,7 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
         return;
     case KILN_TENSOR_SPLAT:
         g_string_append(out, "splat(");
-        kiln_element_print(tensor->type.dtype, tensor->splat, 0, out);
+        print_element(tensor->type.dtype, tensor->splat, 0, out);
         break;
     case KILN_TENSOR_NORMAL:
         g_string_append_printf(out, "random_normal(seed=%" G_GUINT64_FORMAT, tensor->seed);

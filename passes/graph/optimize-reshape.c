@@ -17,10 +17,10 @@
  *
  * requires nothing, preserves nothing; class E: the same elements in the same order. With open
  * extents a chain is merged where a reshape can state the result exactly: by the outer one's own
- * target, where that copies no dims, or as kiln_reshape_target() has it. */
-#include "passes/query/movement.h"
+ * target, where that copies no dims, or by one that kiln_reshape_build() makes. */
 #include "graph/op/quantize.h"
 #include "graph/op/reshape.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 static bool

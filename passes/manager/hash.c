@@ -234,12 +234,6 @@ kiln_hash_function(const KilnFunction *function)
     return hashes_of(&hash);
 }
 
-uint64_t
-kiln_function_hash(const KilnFunction *function)
-{
-    return kiln_hash_function(function).named;
-}
-
 /* --- ir --- */
 
 static void

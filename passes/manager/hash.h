@@ -18,7 +18,4 @@ KilnHashes kiln_hash_ir_function(const KilnIRFunction *function);
  * sample of their bytes), declarations, and the list of functions. */
 KilnHashes kiln_hash_module(const KilnModule *module);
 
-/** Hashes ops, attributes, operands, types and names, but no addresses. Equal text, equal hash. */
-uint64_t kiln_function_hash(const KilnFunction *function);
-
 #endif

@@ -88,8 +88,10 @@ kiln_merge_customs(const KilnMerge *merge)
     return n;
 }
 
-bool
-kiln_merge_clones(const KilnNode *node, uint32_t i)
+/* True if the body of a custom_op copies literal operand @i and does not capture it: it stands for
+ * an attribute, is a single number, or has no floats, which the vendor would have to hold. */
+static bool
+clones(const KilnNode *node, uint32_t i)
 {
     const KilnValue *value = node->operands[i].value;
     bool attribute = kiln_op_is_shape_operand(node->op, i);
@@ -123,7 +125,7 @@ reads_weights(const KilnNode *node)
         return false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value && is_weight(value, node->function) && !kiln_merge_clones(node, i))
+        if (value && is_weight(value, node->function) && !clones(node, i))
             return true;
     }
     return false;
@@ -189,10 +191,9 @@ copy_into(Fill *fill, const KilnNode *node, GError **error)
         KilnValue *value = node->operands[i].value;
         if (!value || g_hash_table_contains(fill->values, value))
             continue;
-        bool good =
-            kiln_merge_clones(node, i)
-                ? kiln_node_copy(fill->body, value->def, fill->values, NULL, NULL, error) != NULL
-                : value_in(fill, value, error) != NULL;
+        bool good = clones(node, i) ? kiln_node_copy(fill->body, value->def, fill->values, NULL,
+                                                     NULL, error) != NULL
+                                    : value_in(fill, value, error) != NULL;
         if (!good)
             return false;
     }
@@ -326,7 +327,7 @@ kiln_merge_wrap(KilnNode *node, uint32_t number, GError **error)
     KilnNode *custom = NULL;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *value = node->operands[i].value;
-        if (value && !kiln_merge_clones(node, i))
+        if (value && !clones(node, i))
             g_hash_table_insert(around.values, value, value);
         if (value && value->def && !g_ptr_array_find(read, value->def, NULL))
             g_ptr_array_add(read, value->def);

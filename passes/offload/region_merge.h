@@ -12,9 +12,6 @@ typedef struct {
     bool *custom;           /* by index in @between: for a custom_op, else the vendor's */
 } KilnMerge;
 
-/** True if the body of a custom_op copies literal operand @i and does not capture it: it stands for
- * an attribute, is a single number, or has no floats, which the vendor would have to hold. */
-bool kiln_merge_clones(const KilnNode *node, uint32_t i);
 /** True if own kernels of @target may compute @node as a step of its vendor. The vendor can hold
  * its operands and results, and it has no weights to pack. */
 bool kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node);

@@ -35,8 +35,9 @@ kiln_permuted_type(const KilnPermuted *plan, uint32_t i)
     return value ? &value->type : NULL;
 }
 
-const KilnKnown *
-kiln_permuted_known(const KilnPermuted *plan, uint32_t i)
+/* The known integers of operand @i of the node; NULL if there are none. */
+static const KilnKnown *
+known_integers(const KilnPermuted *plan, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(plan->node, i);
     return value ? value->known : NULL;
@@ -317,7 +318,7 @@ plan_cum_sum(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *known = kiln_permuted_known(plan, 1);
+    const KilnKnown *known = known_integers(plan, 1);
     const KilnType *type = kiln_permuted_type(plan, 1);
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
@@ -337,7 +338,7 @@ permuted_axes(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *known = kiln_permuted_known(plan, i);
+    const KilnKnown *known = known_integers(plan, i);
     PASS_GUARD(axes_known, known && known->n <= KILN_MAX_RANK);
     int64_t axes[KILN_MAX_RANK];
     for (int64_t k = 0; k < known->n; k++)
@@ -371,7 +372,7 @@ plan_pad(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *pads = kiln_permuted_known(plan, 1);
+    const KilnKnown *pads = known_integers(plan, 1);
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
@@ -392,7 +393,7 @@ plan_tile(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *repeats = kiln_permuted_known(plan, 1);
+    const KilnKnown *repeats = known_integers(plan, 1);
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;

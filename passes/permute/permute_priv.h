@@ -5,9 +5,8 @@
 
 #include "passes/permute/permute.h"
 
-/** Type and known integers of operand @i of the node; NULL if there are none. */
+/** The type of operand @i of the node; NULL if there is no such operand. */
 const KilnType *kiln_permuted_type(const KilnPermuted *plan, uint32_t i);
-const KilnKnown *kiln_permuted_known(const KilnPermuted *plan, uint32_t i);
 /** The field @name of the new attributes; NULL if the op has none. */
 void *kiln_permuted_attr(const KilnPermuted *plan, const char *name);
 /** Replaces operand @i by a vector of integers. */

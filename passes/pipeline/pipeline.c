@@ -46,8 +46,8 @@ kiln_pass_pipeline_free(KilnPassPipeline *pipeline)
     g_free(pipeline);
 }
 
-GPtrArray *
-kiln_pipeline_list(KilnPassPipeline *pipeline, KilnLevel level)
+static GPtrArray *
+list_of(KilnPassPipeline *pipeline, KilnLevel level)
 {
     return level == KILN_LEVEL_GRAPH ? pipeline->graph : pipeline->ir;
 }
@@ -78,7 +78,7 @@ kiln_pass_pipeline_add(KilnPassPipeline *pipeline, const char *pass_id, GError *
                                hint);
     }
     KilnPipelineEntry *entry = kiln_pipeline_entry_new(pipeline, pass);
-    g_ptr_array_add(kiln_pipeline_list(pipeline, pass->level), entry);
+    g_ptr_array_add(list_of(pipeline, pass->level), entry);
     return entry;
 }
 

@@ -12,8 +12,6 @@ enum {
 
 /** An entry with defaults, in the pipeline's arena; in no list yet. @pass NULL: an empty group. */
 KilnPipelineEntry *kiln_pipeline_entry_new(KilnPassPipeline *pipeline, const KilnPassInfo *pass);
-/** The list of @level. */
-GPtrArray *kiln_pipeline_list(KilnPassPipeline *pipeline, KilnLevel level);
 
 /** A value as a file or text gives it. */
 typedef struct {

@@ -150,9 +150,12 @@ kiln_op_only_reshapes(KilnOp op)
            op == KILN_OP_unsqueeze;
 }
 
-bool
-kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
-                    bool *allowzero)
+/* The target of a `reshape` of @value to the shape of @type in numbers, right for any open extents.
+ * A single open dim is -1. If several are open, each that @value has at the same place is 0. One
+ * more may be -1 if no other dim can be empty. False if neither works. */
+static bool
+reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
+               bool *allowzero)
 {
     int open = 0, copied = 0, inferred = -1;
     bool empty = false;
@@ -185,7 +188,7 @@ kiln_reshape_can_build(const KilnFunction *function, KilnValue *value, const Kil
 {
     int64_t target[KILN_MAX_RANK];
     bool allowzero;
-    return kiln_reshape_target(&value->type, type, target, &allowzero) ||
+    return reshape_target(&value->type, type, target, &allowzero) ||
            kiln_extents_can_build(function, value, type, true);
 }
 
@@ -196,7 +199,7 @@ reshape_operand(KilnFunction *function, KilnNode *before, KilnValue *value, cons
 {
     int64_t target[KILN_MAX_RANK];
     g_autoptr(GError) failure = NULL;
-    if (kiln_reshape_target(&value->type, type, target, allowzero))
+    if (reshape_target(&value->type, type, target, allowzero))
         return kiln_build_ints(function, before, target, (uint32_t)type->rank);
     KilnValue *shape = kiln_extents_build(function, before, value, type, false, &failure);
     *allowzero = shape != NULL;

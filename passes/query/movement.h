@@ -31,16 +31,10 @@ bool kiln_tile_broadcasts(const KilnNode *tile);
 /** reshape, flatten, squeeze and unsqueeze: the same elements in the same order. */
 bool kiln_op_only_reshapes(KilnOp op);
 
-/** The target of a `reshape` of @value to the shape of @type in numbers, right for any open
- * extents. A single open dim is -1. Of several, each is 0 where @value has an equal dim at the same
- * place; one more may be -1 where no other dim can be empty. False if neither works. */
-bool kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
-                         bool *allowzero);
-
 /** True if kiln_reshape_build() makes a node. */
 bool kiln_reshape_can_build(const KilnFunction *function, KilnValue *value, const KilnType *type);
-/** A reshape of @value to @type. Open dims that kiln_reshape_target() cannot state are read from
- * other values. NULL without an error if a dim is not known, or nowhere to be read. */
+/** A reshape of @value to @type. Open dims that numbers cannot state are read from other values.
+ * NULL without an error if a dim is not known, or nowhere to be read. */
 KilnValue *kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value,
                               const KilnType *type, GError **error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/shapes/dims.h"
 
+#include "graph/dim.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
 #include "graph/module/move_dims.h"
@@ -11,8 +12,9 @@
 
 /* --- facts --- */
 
-bool
-kiln_dim_is_stated(const KilnDim *dim, KilnDimFacts *out)
+/* True if somebody stated bounds or a divisor of @dim, which is a name. */
+static bool
+is_stated(const KilnDim *dim, KilnDimFacts *out)
 {
     return kiln_dim_facts(dim, out) &&
            (out->lo != 1 || out->hi != KILN_DIM_MOST || out->divisor != 1);
@@ -38,7 +40,7 @@ kiln_dims_check(const KilnType *type, const char *input, const KilnBinding *bind
     KilnDimFacts facts;
     for (int d = 0; d < type->rank && d < binding->rank; d++) {
         int64_t number = binding->dims[d];
-        if (number < 0 || !kiln_dim_is_stated(type->open[d], &facts) ||
+        if (number < 0 || !is_stated(type->open[d], &facts) ||
             (number >= facts.lo && number <= facts.hi && number % facts.divisor == 0))
             continue;
         g_autofree char *expected = facts_text(&facts);

@@ -3,7 +3,6 @@
 #ifndef KILN_RUNTIME_SHAPES_DIMS_H
 #define KILN_RUNTIME_SHAPES_DIMS_H
 
-#include "graph/dim.h"
 #include "graph/type.h"
 #include "runtime/kiln-shapes.h"
 #include "runtime/model.h"
@@ -24,8 +23,6 @@ typedef struct {
 KilnModel *kiln_model_with_dims(KilnModel *model, const KilnDimStatement *statements, unsigned n,
                                 GError **error);
 
-/** True where bounds or a divisor of the name that @dim is were stated. */
-bool kiln_dim_is_stated(const KilnDim *dim, KilnDimFacts *out);
 /** KILN_ERROR_SHAPE where @binding gives a number to a dim of @type that its stated facts do not
  * allow. It names @input, the dim, the facts and the number. */
 gboolean kiln_dims_check(const KilnType *type, const char *input, const KilnBinding *binding,

@@ -269,7 +269,7 @@ cpu_agrees(RefCase *c, Tolerance tolerance, const char *what)
         calls[n++] =
             (CpuCall){ .threads = 2, .packed = true, .form = kiln_kernel_form(kernel, &c->instr) };
     for (uint32_t i = 1; i < c->instr.n_operands; i++) {
-        if (kiln_instr_may_alias(&c->instr, i))
+        if (kiln_instr_may_share(&c->instr, 0, i))
             calls[n++] = (CpuCall){ .threads = 2, .alias = i };
     }
     for (int i = 0; !error && i < n; i++) {

@@ -167,10 +167,10 @@ Test(ir, may_alias_asks_row_and_types)
     KilnBuffer *s = kiln_ir_add_buffer(f.ir, KILN_BUFFER_INPUT, "s", &scalar);
     KilnInstr *add =
         kiln_instr_new(f.ir, KILN_INSTR_add, (KilnBuffer *[]){ f.y, f.x, s }, 3, NULL, NULL, NULL);
-    cr_assert(kiln_instr_may_alias(add, 1));
-    cr_assert_not(kiln_instr_may_alias(add, 2));
-    cr_assert_not(kiln_instr_may_alias(add, 0));
-    cr_assert_not(kiln_instr_may_alias(add, 7));
+    cr_assert(kiln_instr_may_share(add, 0, 1));
+    cr_assert_not(kiln_instr_may_share(add, 0, 2));
+    cr_assert_not(kiln_instr_may_share(add, 0, 0));
+    cr_assert_not(kiln_instr_may_share(add, 0, 7));
     fixture_free(&f);
 }
 

@@ -253,7 +253,7 @@ static int
 smoke_in_place(const KilnKernel *kernel, const KilnInstr *instr, uint32_t k, void **expected,
                const char *text)
 {
-    if (k >= instr->n_operands || !kiln_instr_may_alias(instr, k))
+    if (k >= instr->n_operands || !kiln_instr_may_share(instr, 0, k))
         return 0;
     void *data[16];
     smoke_fill(instr, data, 0x3c);

@@ -63,8 +63,8 @@ kiln_cpu_conv_problem(const KilnInstr *instr)
 
 /* Forms of packed weights are numbered as those of conv.h, without the first, which is no form of
  * its own. */
-KilnCpuConv
-kiln_cpu_conv_packed_problem(const KilnInstr *instr, uint32_t form)
+static KilnCpuConv
+packed_problem(const KilnInstr *instr, uint32_t form)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr);
     c.weights_packed = true;
@@ -75,7 +75,7 @@ kiln_cpu_conv_packed_problem(const KilnInstr *instr, uint32_t form)
 static KilnCpuConv
 problem_of(const KilnKernelArgs *args)
 {
-    return args->packed ? kiln_cpu_conv_packed_problem(args->instr, args->form)
+    return args->packed ? packed_problem(args->instr, args->form)
                         : kiln_cpu_conv_problem(args->instr);
 }
 
@@ -119,8 +119,7 @@ static size_t
 scratch_of(const KilnInstr *instr, uint32_t form, int threads,
            int64_t (*scratch_size)(const KilnCpuConv *conv, int threads))
 {
-    KilnCpuConv packed = kiln_cpu_conv_packed_problem(instr, form),
-                plain = kiln_cpu_conv_problem(instr);
+    KilnCpuConv packed = packed_problem(instr, form), plain = kiln_cpu_conv_problem(instr);
     size_t bytes = (size_t)scratch_size(&packed, threads);
     if (kiln_operand_is_const(instr, 2))
         return bytes;
@@ -143,7 +142,7 @@ kiln_cpu_conv_scratch(const KilnInstr *instr, uint32_t form, int threads)
 size_t
 kiln_cpu_conv_packed(const KilnInstr *instr, uint32_t form)
 {
-    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
+    KilnCpuConv c = packed_problem(instr, form);
     return (size_t)kiln_cpu_conv_pack_size(&c);
 }
 
@@ -151,7 +150,7 @@ const char *
 kiln_cpu_conv_prepack(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
                       KilnSlice slice)
 {
-    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
+    KilnCpuConv c = packed_problem(instr, form);
     kiln_cpu_conv_pack(&c, data[2], packed, slice);
     return NULL;
 }
@@ -196,7 +195,7 @@ kiln_cpu_conv_transpose_scratch(const KilnInstr *instr, uint32_t form, int threa
 size_t
 kiln_cpu_conv_transpose_packed(const KilnInstr *instr, uint32_t form)
 {
-    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
+    KilnCpuConv c = packed_problem(instr, form);
     return (size_t)kiln_cpu_conv_transpose_pack_size(&c);
 }
 
@@ -204,7 +203,7 @@ const char *
 kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, uint32_t form, const void *const *data,
                                 void *packed, KilnSlice slice)
 {
-    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
+    KilnCpuConv c = packed_problem(instr, form);
     kiln_cpu_conv_transpose_pack(&c, data[2], packed, slice);
     return NULL;
 }

@@ -9,8 +9,6 @@
 
 /** The problem of @instr, with plain weights. */
 KilnCpuConv kiln_cpu_conv_problem(const KilnInstr *instr);
-/** The problem of @instr, with packed weights of form number @form. */
-KilnCpuConv kiln_cpu_conv_packed_problem(const KilnInstr *instr, uint32_t form);
 /** The addresses of result, data, weights, bias and residual. */
 KilnCpuConvArgs kiln_cpu_conv_arguments(const KilnKernelArgs *args);
 

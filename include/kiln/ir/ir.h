@@ -233,15 +233,12 @@ kiln_instr_operand(const KilnInstr *instr, uint32_t i)
 /** Where an instruction that draws from the seed of the run keeps the number of its stream, as in
  * kiln_node_stream(); NULL for others. */
 int64_t *kiln_instr_stream(const KilnInstr *instr);
-/** True where operand @in may share its bytes with @out operand 0, by the instruction's row and the
- * two types. */
-bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
 enum {
     KILN_SHARE_OPERANDS = 32 /* later operands share nothing */
 };
-/** The same for any @out operand; a stack has several. In a stack, @in must have elements of the
- * same size and be read element for element. No reduction and no step behind the one that writes
- * @out may read @in. */
+/** True if operand @in may share its bytes with operand @out, by the instruction's row and the two
+ * types. In a stack, @in must have elements of the same size and be read element for element. No
+ * reduction and no step behind the one that writes @out may read @in. */
 bool kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in);
 const char *kiln_instr_label(const KilnInstr *instr);
 /** True for alloc, dealloc and view: bookkeeping without work at run time. */

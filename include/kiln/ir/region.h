@@ -30,8 +30,6 @@ KilnSize kiln_region_offset(const KilnRegion *region);
 KilnSize kiln_region_rows(const KilnRegion *region);
 KilnSize kiln_region_run(const KilnRegion *region);
 KilnSize kiln_region_pitch(const KilnRegion *region);
-/** The bytes from the first to the last one. */
-int64_t kiln_region_span(const KilnRegion *region);
 /** Part @part of the data in @whole. The offset and pitch of @part count bytes as if @whole were
  * dense. False if the result is no region. It is lost where it may be none for another binding. */
 bool kiln_region_part(const KilnRegion *whole, const KilnRegion *part, KilnRegion *out);

@@ -37,13 +37,6 @@ void kiln_node_dump(const KilnNode *node);
 /** `constants { … }`; nothing where there are none. */
 gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options,
                               GString *out, GError **error);
-/** `fold(arguments) { calls }`. */
-void kiln_folding_print(const KilnFolding *folding, GString *out);
-/** A `declare @name(types) -> types` line per declaration. */
-void kiln_declarations_print(const KilnModule *module, GString *out);
-/** `{pads=[2,2,2,2], group=2}` without defaults; nothing where all are defaults. Floats read back
- * to the same bits. */
-void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out);
 
 /** True where @text begins as a module of either level does: with a comment, or with the word of a
  * block. An ONNX file never does: it begins with the tag of a field. */
