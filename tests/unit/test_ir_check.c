@@ -25,7 +25,14 @@ static const Case cases[] = {
     { "rms_normalization", "i32[2,3]; i32[2,3]; i32[3]; i32[2,3]", "floats in front of" },
     { "layer_normalization", "f32[2,3]; f64[2,3]; f32[3]; f32[3]; _; _; _", "(layer_normalization)" },
     { "layer_normalization", "f64[2,3]; f64[2,3]; f64[3]; f64[3]; _; _; _", NULL },
+    /* tails */
+    { "conv", "f32[1,2,4,4]; f32[1,3,4,4]; f32[2,3,1,1] | {activation=\"clip\", activation_params=[0,6]}", NULL },
+    { "conv", "f32[1,2,4,4]; f32[1,3,4,4]; f32[2,3,1,1] | {activation=\"clip\", activation_params=[0]}", "activation_params: expected 2 numbers for clip, found 1" },
+    { "conv", "f32[1,2,4,4]; f32[1,3,4,4]; f32[2,3,1,1] | {activation_params=[6]}", "activation_params: expected none without an activation, found 1" },
+    { "conv", "f32[1,2,4,4]; f32[1,3,4,4]; f32[2,3,1,1] | {activation=\"exp\"}", "activation: expected one of none, clip, elu" },
+    { "conv_transpose", "f32[1,2,4]; f32[1,3,4,4]; f32[3,2,1,1]", "operand 0 (b0): expected the rank of the data" },
     /* recurrence */
+    { "rnn", "f32[3,1,2,2]; _; f32[3,2,2]; f32[1,2,2]; f32[2,2] | {hidden_size=2}", "expected rank 3" },
     { "gru", "f32[4,1,2,4]; _; f32[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", NULL },
     { "gru", "f32[4,1,2,4]; _; f64[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", "(gru)" },
     { "gru", "f32[4,1,2,4]; _; i8[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", "(gru)" },
@@ -291,4 +298,26 @@ Test(ir_check, calls_are_as_declared)
     expect_call("", "@r0 is not declared");
     expect_call("declare @r0(f32[2], f32[2]) -> f32[2]", "expected 3 operands, found 2");
     expect_call("declare @r0(f32[3]) -> f32[2]", "operand 1 (x): expected f32[3], found f32[2]");
+}
+
+Test(ir_check, calls_get_dense_operands_in_order)
+{
+    static const char *const calls[][2] = {
+        { "call @r0 @out @y, @in %dense", NULL },
+        { "call @r0 @in %dense, @out @y", "expected @in, found @out" },
+        { "call @r0 @out @y, _", "operand 1 is required, found none" },
+        { "call @r0 @out @y, @in %column", "expected a dense buffer, not rows with gaps" },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
+        g_autofree char *text =
+            g_strdup_printf("func @f {\n  input @x : f32[2,4]\n  output @y : f32[2]\n"
+                            "  %%dense = view @x {offset=2} : f32[2]\n"
+                            "  %%column = view @x {offset=1, rows=2, pitch=4} : f32[2]\n  %s\n}\n"
+                            "declare @r0(f32[2]) -> f32[2]\n",
+                            calls[i][0]);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "call", &error);
+        cr_assert_eq(ir == NULL, calls[i][1] != NULL, "%s", error ? error->message : calls[i][0]);
+        cr_expect(!error || strstr(error->message, calls[i][1]), "%s", error ? error->message : "");
+    }
 }

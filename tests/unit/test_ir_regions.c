@@ -91,6 +91,62 @@ Test(ir_regions, meet_is_never_missed)
     cr_assert_gt(beside, 1000);
 }
 
+/* Regions of the bytes of f32[2,2*N] at N = 7. They are apart only if they are for every N. */
+Test(ir_regions, open_regions_meet_for_some_binding)
+{
+    g_autoptr(KilnDimTable) dims = kiln_dim_table_new();
+    const KilnDim *n = kiln_dim_name(dims, "N");
+    KilnSize zero = kiln_size_make(0), one = kiln_size_make(1), two = kiln_size_make(2);
+    KilnSize half = kiln_size_mul(kiln_size_open(7, n), kiln_size_make(4));
+    KilnSize row = kiln_size_mul(half, two), fixed = kiln_size_make(28);
+    KilnRegion left = kiln_region_of_sizes(zero, two, half, row);
+    KilnRegion right = kiln_region_of_sizes(half, two, half, row);
+    KilnRegion first = kiln_region_of_sizes(zero, one, row, row);
+    KilnRegion second = kiln_region_of_sizes(row, one, row, row);
+    KilnRegion late = kiln_region_of_sizes(fixed, two, kiln_size_make(4), row);
+    KilnRegion one_late = kiln_region_of_sizes(fixed, one, kiln_size_make(4), row);
+    KilnRegion lost = right;
+    lost.lost = true;
+    const struct {
+        const KilnRegion *a, *b;
+        bool here, ever;
+    } pairs[] = {
+        { &left, &left, true, true },      { &left, &right, false, false },
+        { &first, &second, false, false }, { &left, &second, true, true },
+        { &left, &late, false, true },     { &left, &lost, false, true },
+        { &left, &one_late, false, true },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        cr_expect_eq(kiln_region_meet_here(pairs[i].a, pairs[i].b), pairs[i].here, "%zu", i);
+        cr_expect_eq(kiln_region_meet(pairs[i].a, pairs[i].b), pairs[i].ever, "%zu", i);
+        cr_expect_eq(kiln_region_meet(pairs[i].b, pairs[i].a), pairs[i].ever, "%zu", i);
+    }
+}
+
+/* Parts of the left half of f32[2,2*N], whose data have 2*N elements. */
+Test(ir_regions, parts_of_open_regions)
+{
+    g_autoptr(KilnDimTable) dims = kiln_dim_table_new();
+    const KilnDim *n = kiln_dim_name(dims, "N");
+    KilnSize zero = kiln_size_make(0), one = kiln_size_make(1), two = kiln_size_make(2);
+    KilnSize four = kiln_size_make(4), half = kiln_size_mul(kiln_size_open(7, n), four);
+    KilnSize row = kiln_size_mul(half, two);
+    KilnRegion left = kiln_region_of_sizes(zero, two, half, row), out;
+    KilnRegion second = kiln_region_of_sizes(half, one, half, half);
+    KilnRegion whole_second = kiln_region_of_sizes(row, one, half, half);
+    cr_assert(kiln_region_part(&left, &second, &out));
+    cr_expect(kiln_region_equal(&out, &whole_second));
+    KilnRegion column = kiln_region_of_sizes(zero, two, four, half);
+    KilnRegion whole_column = kiln_region_of_sizes(zero, two, four, row);
+    cr_assert(kiln_region_part(&left, &column, &out));
+    cr_expect(kiln_region_equal(&out, &whole_column));
+    /* It ends inside the first row at N = 7, and not for smaller numbers. */
+    KilnSize most = kiln_size_make(24);
+    KilnRegion fixed = kiln_region_of_sizes(four, one, most, most);
+    cr_assert(kiln_region_part(&left, &fixed, &out));
+    cr_expect(out.lost && out.offset == 4 && out.rows == 1 && out.run == 24);
+}
+
 Test(ir_regions, columns_are_apart)
 {
     KilnRegion left = kiln_region_make(0, 4, 12, 32), right = kiln_region_make(12, 4, 20, 32);

@@ -90,6 +90,21 @@ static const Body bodies[] = {
       "  %z = unpack(%y) : f32[1,16,6,6]\n  return %v, %u, %z\n}\n"
       "constants { @w = random_normal(seed=3, std=0.5) : f32[16,16,1,1] }\n",
       1, -1 },
+    /* As instructions it shares the weight of the function around it, and brings another one. */
+    { "constants of the region",
+      FUNC("f32[4,6]", "f32[6,8]",
+           "f32[4,8]") "  %k = const @w : f32[6,8]\n  %p = mul(%w, %k) : f32[6,8] loc(\"/Mul\")\n"
+                       "  %m = gemm(%a, %p) {alpha=2} : f32[4,8]\n  %b = const @b : f32[8]\n"
+                       "  %s = add(%m, %b) : f32[4,8]\n  return %s\n}\n"
+                       "constants { @b = [1,2,3,4,5,6,7,8] : f32[8] }\n",
+      0, -1 },
+    { "a custom_op by itself",
+      FUNC("f32[4,6]", "f32[6,8]",
+           "f32[4,8]") "  %m = gemm(%a, %w) {alpha=2} : f32[4,8]\n"
+                       "  %s = custom_op @c0(%m) body(%i: f32[4,8]) {\n"
+                       "    %h = hard_sigmoid(%i) : f32[4,8]\n    return %h\n  } : f32[4,8]\n"
+                       "  return %s\n}\n",
+      0, -1 },
     { "nothing but its argument", FUNC("f32[4,6]", "f32[6,8]", "f32[4,6]") "  return %a\n}\n", 1,
       -1 },
 };

@@ -242,7 +242,81 @@ Test(open, reshape_that_does_not_divide)
     expect_floats(session, 0, FLOATS(-1, -2, -3, -4, -5, -6, -7, -8), DIMS(2, 4));
 }
 
+/* Two rows go in front, and as many behind as there are. */
+Test(open, pads_that_depend_on_dims)
+{
+    g_autoptr(KilnSession) session =
+        session_of("graph @f(%x: f32[N,2]) {\n  %s = shape(%x) : i64[2]\n"
+                   "  %zero = const @zero : i64[1]\n  %n = gather(%s, %zero) : i64[1]\n"
+                   "  %two = const @two : i64[1]\n"
+                   "  %p = concat(%two, %zero, %n, %zero) {axis=0} : i64[4]\n"
+                   "  %r = pad(%x, %p) : f32[?,2]\n  %y = neg(%r) : f32[?,2]\n  return %y\n}\n"
+                   "constants { @zero = [0] : i64[1] @two = [2] : i64[1] }\n");
+    bind_shaped(session, 0, FLOATS(1, 2), DIMS(1, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(0, 0, 0, 0, -1, -2, 0, 0), DIMS(4, 2));
+    expect_instance(session);
+    bind_shaped(session, 0, FLOATS(1, 2, 3, 4), DIMS(2, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(0, 0, 0, 0, -1, -2, -3, -4, 0, 0, 0, 0), DIMS(6, 2));
+    expect_instance(session);
+}
+
+/* Twice as wide by a size of 2*N: one scale for all N. */
+static const char resized[] = "graph @f(%%x: f32[1,1,N]) {\n  %%s = shape(%%x) : i64[3]\n"
+                              "  %%k = const @k : i64[3]\n  %%sizes = %s(%%s, %%k) : i64[3]\n"
+                              "  %%y = resize(%%x, _, _, %%sizes) {mode=\"nearest\", "
+                              "coordinate_transformation_mode=\"asymmetric\", "
+                              "nearest_mode=\"floor\"} : f32[1,1,?]\n  return %%y\n}\n"
+                              "constants { @k = %s : i64[3] }\n";
+
+Test(open, sizes_that_are_multiples_of_dims)
+{
+    g_autofree char *text = g_strdup_printf(resized, "mul", "[1, 1, 2]");
+    g_autoptr(KilnSession) session = session_of(text);
+    bind_shaped(session, 0, FLOATS(1, 2), DIMS(1, 1, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(1, 1, 2, 2), DIMS(1, 1, 4));
+    expect_instance(session);
+    bind_shaped(session, 0, FLOATS(1, 2, 3), DIMS(1, 1, 3));
+    run(session);
+    expect_floats(session, 0, FLOATS(1, 1, 2, 2, 3, 3), DIMS(1, 1, 6));
+    expect_instance(session);
+}
+
 /* --- what an open program refuses --- */
+
+/* A scale of (N + 2) / N is another one at each N. */
+Test(open, sizes_without_one_scale_have_programs_of_their_own)
+{
+    g_autofree char *text = g_strdup_printf(resized, "add", "[0, 0, 2]");
+    g_autoptr(KilnSession) session = session_of(text);
+    bind_shaped(session, 0, FLOATS(1, 2), DIMS(1, 1, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(1, 1, 2, 2), DIMS(1, 1, 4));
+    expect_no_instance(session);
+    bind_shaped(session, 0, FLOATS(1), DIMS(1, 1, 1));
+    run(session);
+    expect_floats(session, 0, FLOATS(1, 1, 1), DIMS(1, 1, 3));
+    expect_no_instance(session);
+}
+
+/* Strides of 2 pad an even width on one side only. */
+Test(open, padding_that_depends_on_dims_has_programs_of_its_own)
+{
+    g_autoptr(KilnSession) session =
+        session_of("graph @f(%x: f32[1,1,N]) {\n  %w = const @w : f32[1,1,3]\n"
+                   "  %y = conv(%x, %w) {auto_pad=\"SAME_UPPER\", strides=[2]} : f32[1,1,?]\n"
+                   "  return %y\n}\nconstants { @w = [1, 2, 4] : f32[1,1,3] }\n");
+    bind_shaped(session, 0, FLOATS(1, 2, 3, 4), DIMS(1, 1, 4));
+    run(session);
+    expect_floats(session, 0, FLOATS(17, 11), DIMS(1, 1, 2));
+    expect_no_instance(session);
+    bind_shaped(session, 0, FLOATS(1, 2, 3), DIMS(1, 1, 3));
+    run(session);
+    expect_floats(session, 0, FLOATS(10, 8), DIMS(1, 1, 2));
+    expect_no_instance(session);
+}
 
 Test(open, open_ranks_have_programs_of_their_own)
 {

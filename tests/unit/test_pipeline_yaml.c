@@ -378,6 +378,10 @@ Test(pipeline_yaml, wrong_keys_and_values)
         "p.yaml:3:22: dce: expected before-pass or none, found 'after'");
     bad("version: 1\ngraph:\n  - {pass: dce, modes: []}\n",
         "p.yaml:3:24: modes: expected a list of infer and train, found an empty one");
+    bad("version: 1\ngraph:\n  - {pass: dce, modes: train}\n",
+        "p.yaml:3:24: modes: expected a list of infer and train, found 'train'");
+    bad("version: 1\ngraph:\n  - {pass: dce, modes: [[train]]}\n", "expected infer or train");
+    bad("version: 1\nplugins: lib.so\n", "p.yaml:2:10: plugins: expected a list, found 'lib.so'");
     bad("version: 1\ngraph:\n  - {pass: dce, modes: [test]}\n",
         "p.yaml:3:25: modes: expected infer or train, found 'test'");
     bad("version: 1\ngraph:\n  - {pass: dce, modes: [train, train]}\n", "'train' is there twice");
@@ -572,6 +576,7 @@ Test(pipeline_yaml, wrong_includes)
     g_autofree char *main_path = NULL;
     static const char *const cases[][2] = {
         { "  - include: nowhere.yaml\n", "main.yaml:3:14: include: " },
+        { "  - include: nowhere\n", "main.yaml:3:14: include: expected a file or one of " },
         { "  - {include: no-ir.yaml, dce: none}\n",
           "main.yaml:3:5: an entry with 'include' has no other keys" },
         { "  - include: [x]\n", "main.yaml:3:14: expected the path of a pipeline file" },

@@ -132,6 +132,9 @@ Test(runtime_pipeline, passes_of_the_program)
     table.api_version++;
     cr_expect(!kiln_pipeline_register_passes(pipeline, &table, &error));
     expect_error(&error, KILN_ERROR_PIPELINE, "a table of passes: built for version");
+    table = (KilnPassPlugin){ KILN_PASS_API_VERSION, 1, passes, 2 };
+    cr_expect(!kiln_pipeline_register_passes(pipeline, &table, &error));
+    expect_error(&error, KILN_ERROR_PIPELINE, "a table of passes: its rows are 1 bytes");
     cr_expect(!kiln_pipeline_load_plugin(pipeline, "./no-such-plugin.so", &error));
     expect_error(&error, KILN_ERROR_PIPELINE, "there is no such file");
 

@@ -103,6 +103,10 @@ Test(text, hand_written_text_is_normalised)
           "graph @g(%i: i64[3] constant=run variable in [0,4), %plain: f32[N]) {\n"
           "  return %i\n"
           "}\n" },
+        { "graph @d(%x: f32[ceil(N/2),mod(N,4),mod(N,1)]) { return %x as \"a\\rb\" }",
+          "graph @d(%x: f32[N-floor(N/2),N-4*floor(N/4),0]) {\n"
+          "  return %x as \"a\\rb\"\n"
+          "}\n" },
         { "constants { @x = [1.0, 1e0, 0.5e1, 100000000000000000000, -0.0] : f32[5]\n"
           "@h = [0.1, 1.00048828125] : f16[2] @n = [nan(0x7fc00000)] : f32[1] }",
           "constants {\n"
@@ -448,7 +452,61 @@ static const struct {
                                        "closing quote" },
     { "constants { @a = & }", "1:18: expected a payload such as [1, 2] or splat(0.5), found a "
                               "character that begins no token" },
+    { "constants { @a = base64(3) : u8[2] }", "1:25: expected a string in base64, found '3'" },
+    { "graph @f(%x: f32[], %x: f32[]) { return }", "1:21: two values are called %x" },
+    { "graph @f() {\n  %y = a_word_that_is_longer_than_a_message_should_be()\n return }",
+      "2:8: expected an operator, found 'a_word_that_is_longer_than_a_message_sh…'" },
+    { "graph @f() { return }\nfold() { }\nfold() { }",
+      "3:5: expected one block 'fold', found another" },
 };
+
+/* A `fold` block behind the functions that it may call. */
+static const struct {
+    const char *block;
+    KilnError code;
+    const char *message;
+} fold_errors[] = {
+    { "fold(x) { }", KILN_ERROR_PARSE, "7:6: expected a %name, found 'x'" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { f = run @g(%w) }", KILN_ERROR_PARSE,
+      "7:45: expected a %value, found 'f'" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %w = run @g(%w) }", KILN_ERROR_PARSE,
+      "7:45: two values are called %w" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f = soon @g(%w) }", KILN_ERROR_PARSE,
+      "7:50: expected 'compile' or 'run', found 'soon'" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f = run g(%w) }", KILN_ERROR_PARSE,
+      "7:54: expected the @name of a graph, found 'g'" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f = run @g(%v) }", KILN_ERROR_PARSE,
+      "7:57: expected an argument of the model or a result of a call above, found %v" },
+    { "fold(%w: f32[2] constant=run) { %f = run @g(%w) }", KILN_ERROR_PARSE,
+      "7:5: nothing makes the argument %x of the entry" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f = run @f(%w) }", KILN_ERROR_INVALID,
+      "fold: expected a graph in front of the entry, found @f" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f = run @g(%w, %w) }", KILN_ERROR_INVALID,
+      "fold: @g: expected 1 arguments, found 2" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f, %e = run @g(%w) }", KILN_ERROR_INVALID,
+      "fold: @g: expected 1 results, found 2" },
+    { "fold(%w: f32[3] constant=run, %x: f32[2]) { %f = run @g(%w) }", KILN_ERROR_INVALID,
+      "fold: argument %w of @g: expected f32[3] as %w is, found f32[2]" },
+    { "fold(%w: f32[2] constant=run, %x: f32[2]) { %f = run @g(%w) %e = compile @g(%w) }",
+      KILN_ERROR_INVALID, "fold: @g is called while compiling, after a call at the first run" },
+};
+
+Test(text, fold_blocks_that_do_not_fit)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(fold_errors); i++) {
+        g_autofree char *text = g_strdup_printf("graph @g(%%w: f32[2] constant=run) {\n"
+                                                "  %%f = neg(%%w)\n  return %%f\n}\n"
+                                                "graph @f(%%x: f32[2], %%f: f32[2]) {\n"
+                                                "  return %%x, %%f }\n%s\n",
+                                                fold_errors[i].block);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "o", &error);
+        cr_assert(!module, "%s", fold_errors[i].block);
+        cr_expect(g_error_matches(error, KILN_ERROR, fold_errors[i].code), "%s", error->message);
+        cr_expect(strstr(error->message, fold_errors[i].message), "%s\nexpected: %s",
+                  error->message, fold_errors[i].message);
+    }
+}
 
 Test(text, errors_name_their_place)
 {
@@ -547,6 +605,33 @@ Test(text, nesting_has_a_limit)
             cr_assert_str_eq(error->message, "n:66:20: expected subgraphs that are less deeply "
                                              "nested, found '{'");
     }
+}
+
+/* A dim may nest as deep as a subgraph may. */
+Test(text, dims_nest_to_a_limit)
+{
+    for (int depth = 60; depth <= 80; depth += 20) {
+        g_autoptr(GString) text = g_string_new("graph @f(%x: f32[");
+        for (int i = 0; i < depth; i++)
+            g_string_append(text, "(");
+        g_string_append_c(text, 'N');
+        for (int i = 0; i < depth; i++)
+            g_string_append(text, ")");
+        g_string_append(text, "]) { return }");
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KilnModule) module = kiln_module_parse(text->str, text->len, "n", &error);
+        cr_assert_eq(module != NULL, depth == 60, "%s", error ? error->message : "");
+        cr_assert(module || strstr(error->message, "expected a dim of less depth"), "%s",
+                  error ? error->message : "");
+    }
+}
+
+Test(text, a_text_from_memory_names_no_file)
+{
+    expect_error_at("constants { @a = file(\"F.bin\", 0, 8) : f32[2] }", NULL, KILN_ERROR_PARSE,
+                    "<text>:1:23: expected a text from a file, which lies beside the file of "
+                    "file(...), found one from memory or standard input (kiln opt --inline writes "
+                    "a text that names no file)");
 }
 
 Test(text, memory_that_cannot_be_had_is_an_error)

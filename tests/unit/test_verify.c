@@ -169,6 +169,56 @@ Test(verify, a_malformed_type)
            "@f: %x: expected less than 2^63 bytes, found f32[9223372036854775807]");
 }
 
+Test(verify, a_rank_that_is_too_big)
+{
+    value("b")->type.rank = KILN_MAX_RANK + 1;
+    expect(KILN_ERROR_INVALID, "@f: b (relu): %b has a malformed type");
+}
+
+Test(verify, a_quantization_that_does_not_fit)
+{
+    static const float scales[] = { 1 };
+    static const int32_t zero_points[] = { 0 };
+    static const KilnQuant quant = { 5, 1, scales, zero_points };
+    value("x")->type.quant = &quant;
+    g_autoptr(GError) error = NULL;
+    cr_assert_not(kiln_module_verify(module, &error));
+    cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_TYPE));
+    cr_assert(g_str_has_prefix(error->message, "@f: %x: "), "%s", error->message);
+}
+
+Test(verify, places_that_are_not_known)
+{
+    value("b")->def->operands[0].user = value("a")->def;
+    expect(KILN_ERROR_INVALID, "@f: b (relu): operand 0 does not know its node");
+    value("b")->def->operands[0].user = value("b")->def;
+    value("b")->index = 3;
+    expect(KILN_ERROR_INVALID, "@f: b (relu): result 0 does not know its node");
+    value("b")->index = 0;
+    value("x")->index = 2;
+    expect(KILN_ERROR_INVALID, "@f: argument 1 does not know its place");
+}
+
+Test(verify, a_node_of_another_function)
+{
+    value("b")->def->function = then_branch();
+    expect(KILN_ERROR_INVALID,
+           "@f: b (relu): the node is listed in a function that is not its own");
+}
+
+Test(verify, an_operator_that_does_not_exist)
+{
+    value("b")->def->op = KILN_OP_END;
+    expect(KILN_ERROR_INVALID, "@f: a node of an operator that does not exist");
+}
+
+Test(verify, a_function_of_another_module)
+{
+    g_autoptr(KilnModule) other = kiln_module_new();
+    then_branch()->module = other;
+    expect(KILN_ERROR_INVALID, "@then_branch: the function belongs to another module");
+}
+
 Test(verify, nodes_that_are_miscounted)
 {
     function->n_nodes++;
@@ -258,6 +308,21 @@ Test(verify, a_subgraph_with_arguments_that_nothing_passes)
     expect(KILN_ERROR_INVALID, "@f: z (if): subgraph @then_branch: expected 0 arguments, found 1");
 }
 
+Test(verify, a_subgraph_that_does_not_return)
+{
+    kiln_function_clear(then_branch());
+    expect(KILN_ERROR_INVALID, "@f: z (if): subgraph @then_branch does not return");
+}
+
+Test(verify, attributes_that_are_missing)
+{
+    KilnNode *node = value("z")->def;
+    void *attrs = node->attrs;
+    node->attrs = NULL;
+    expect(KILN_ERROR_INVALID, "@f: z (if): the attributes are missing");
+    node->attrs = attrs;
+}
+
 Test(verify, a_list_attribute_without_elements)
 {
     KilnAttrs_transpose attrs = { .perm = { .n = 0, .v = NULL } };
@@ -290,6 +355,19 @@ Test(verify, a_constant_whose_tensor_is_of_another_type)
     KilnConstant *w = kiln_module_find_constant(module, "w");
     w->type.dims[0] = 3;
     expect_of_module("constant @w: expected a tensor of f32[3], found f32[2]");
+}
+
+Test(verify, a_constant_under_another_name)
+{
+    kiln_module_find_constant(module, "w")->name = "v";
+    expect_of_module("two constants are called @v");
+}
+
+Test(verify, a_subgraph_that_is_listed)
+{
+    g_ptr_array_insert(module->functions, 0, then_branch());
+    expect_of_module("@then_branch is listed, but it is a subgraph");
+    g_ptr_array_remove_index(module->functions, 0);
 }
 
 Test(verify, a_constant_that_is_out_of_its_place)
