@@ -112,8 +112,8 @@ typedef struct {
  * that Kiln lacks do not fail here: see kiln_model_check(). */
 KILN_API KilnModel *kiln_model_load(const char *path, GError **error);
 /** The same from memory; the model keeps a reference to @bytes. @name stands for the path in
- * messages. External data, and files that a text names, lie beside it. NULL: there are none, and
- * naming one is an error. */
+ * messages. External data, and files that a text names, lie beside it. NULL: a model
+ * that names a file is an error. */
 KILN_API KilnModel *kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error);
 /** The same within limits; KILN_ERROR_LIMIT beyond them. @options NULL: defaults. */
 KILN_API KilnModel *kiln_model_load_with(const char *path, const KilnModelOptions *options,
@@ -162,16 +162,16 @@ KILN_API KilnPipeline *kiln_pipeline_load(const char *name_or_path, GError **err
 KILN_API KilnPipeline *kiln_pipeline_parse(const char *text, GError **error);
 /** An empty pipeline to build in C. Each pass goes to its level, in the order of the calls. */
 KILN_API KilnPipeline *kiln_pipeline_new(void);
-/** Appends "id" or "id{option=value}", or several separated by commas. Not after the pipeline was
- * used. */
+/** Appends "id" or "id{option=value}", or several separated by commas. Fails once the pipeline
+ * was used. */
 KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error);
 /** Loads passes from a plug-in, to be named in kiln_pipeline_add(). A plug-in is a shared object
- * written against include/kiln/passes/kiln-pass.h. The pipeline closes it. Not after the pipeline
- * was used. */
+ * written against include/kiln/passes/kiln-pass.h. The pipeline closes it. Fails once the
+ * pipeline was used. */
 KILN_API gboolean kiln_pipeline_load_plugin(KilnPipeline *pipeline, const char *path,
                                             GError **error);
 /** The same from the program itself. The table (include/kiln/passes/kiln-pass.h) must live as long
- * as the pipeline. Takes all of its passes, or none. */
+ * as the pipeline. Registers all of its passes, or none. */
 typedef struct KilnPassPlugin KilnPassPlugin;
 KILN_API gboolean kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *table,
                                                 GError **error);
@@ -185,7 +185,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPipeline, kiln_pipeline_unref)
 
 /** FALSE cancels. @fraction grows from 0 to 1; @what names the step. */
 typedef gboolean (*KilnProgressFn)(double fraction, const char *what, void *data);
-/** A line of log, without a newline: what the passes rewrote. Silent where no function is set. */
+/** A line of log, without a newline: a rewrite of a pass, for example. Without a function there is
+ * no log. */
 typedef void (*KilnLogFn)(const char *line, void *data);
 
 /** A program that is specialised at a run uses @progress, @log and @cancel again, on the thread
@@ -238,15 +239,15 @@ KILN_API void kiln_compile_options_untrusted(KilnCompileOptions *options);
  * PIPELINE, LIMIT, MEMORY, CANCELLED, USAGE. */
 KILN_API KilnProgram *kiln_program_compile(KilnModel *model, const KilnCompileOptions *options,
                                            GError **error);
-/** Does ahead what the first run with these shapes would do: compiles the open program, and packs
- * its weights. @shapes may leave out inputs and dims: hints stand for them. Any number of threads
- * may call it. Errors: those of kiln_program_compile(); USAGE where shapes depend on the values of
- * an input. */
+/** Does the work of the first run with these shapes ahead of it: compiles the open program, and
+ * packs its weights. @shapes may leave out inputs and dims. Kiln then takes their hints. Any number
+ * of threads may call it. Errors: those of kiln_program_compile(); USAGE where shapes depend on the
+ * values of an input. */
 KILN_API gboolean kiln_program_prepare(KilnProgram *program, const KilnShape *shapes,
                                        unsigned n_shapes, GError **error);
 /** Says that inputs which come with the first run have changed where they are bound. The next run
- * of each session looks at them again. Binding such an input does the same for its session. Not
- * while a session of the program runs. */
+ * of each session looks at them again. Binding such an input does the same for its session. Do not
+ * call it while a session of the program runs. */
 KILN_API void kiln_program_invalidate_constants(KilnProgram *program);
 /** How often runs of @program computed its folded constants: once for all sessions and threads,
  * unless they changed or were evicted. 0 where the cache or the disk had them. */
@@ -268,9 +269,9 @@ typedef struct {
  * bits. Nothing is optimized, folded or packed again; kernels of a vendor library are created anew.
  * Weights are read-only pages of the file, shared by all sessions and processes. Checksums of all
  * bytes find damage, not malice: load only programs of makers whose code you would run.
- * @options NULL: defaults. Errors: IO; FORMAT where the file is no program, cut short or damaged;
- * UNSUPPORTED where it was made by another version, for another instruction set or vendor library;
- * INVALID, MEMORY. */
+ * @options NULL: defaults. Errors: IO; FORMAT where the file is no program, or is cut short or
+ * damaged; UNSUPPORTED where it was made by another version, for another instruction set or vendor
+ * library; INVALID, MEMORY. */
 KILN_API KilnProgram *kiln_program_load(const char *path, const KilnLoadOptions *options,
                                         GError **error);
 /** The same from memory. The program keeps a reference to @bytes, or a copy if they are not aligned
@@ -301,7 +302,7 @@ typedef struct {
     int64_t sum;     /* activations without sharing */
     int64_t lb_node; /* the most that one instruction needs: no order takes less */
     int64_t lb_live; /* the most that is live at once: no placement takes less */
-    int64_t arena;   /* what a session allocates */
+    int64_t arena;   /* a session allocates as much */
     int64_t weights; /* constants as the program holds them, packed copies included */
     /* arena == lb_live, or a search proved that nothing is lower. */
     gboolean proven_optimal;
@@ -310,9 +311,9 @@ typedef struct {
 #define KILN_MEMORY_REPORT_INIT KILN_STRUCT_INIT(KilnMemoryReport)
 KILN_API gboolean kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out,
                                       GError **error);
-/** The same for a run with @shapes. It compiles what is missing, as kiln_program_prepare() does.
- * Upper bounds stand for dims that @shapes leave out. If all dims have bounds, all runs have one
- * arena, in which each buffer has the most bytes that it can need. Errors: those of
+/** The same for a run with @shapes. It compiles the program if kiln_program_prepare() did not.
+ * Dims that @shapes leave out count as their upper bounds. If all dims have bounds, all runs have
+ * one arena, and each buffer has the most bytes there that it can need. Errors: those of
  * kiln_program_prepare(); USAGE where a dim has neither a number nor an upper bound. */
 KILN_API gboolean kiln_program_memory_for(KilnProgram *program, const KilnShape *shapes,
                                           unsigned n_shapes, KilnMemoryReport *out, GError **error);
@@ -367,7 +368,7 @@ KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, voi
  * an instruction cannot compute with its data, such as an index out of range; CANCELLED where
  * KilnSessionOptions.cancel asks for it; LIMIT where its time is over; and those of
  * kiln_program_compile() where it specialises. The session may run again after an error. A variable
- * of the model then keeps what the failed run wrote. */
+ * of the model then keeps the value that the failed run wrote. */
 KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
 /** The payload of output @i after a run: the bound memory, or the session's own, valid until the
  * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE where no run

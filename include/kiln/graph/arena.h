@@ -27,7 +27,7 @@ void kiln_arena_take_spare(KilnArena *to, KilnArena *from);
 /** Returns spare chunks to the system. */
 void kiln_arena_trim(KilnArena *arena);
 
-/** Allocates zeroed memory, aligned for any scalar. Never NULL, see graph/grow/reserve.h. */
+/** Allocates zeroed memory, aligned for any scalar. It never fails: see graph/grow/reserve.h. */
 void *kiln_arena_alloc(KilnArena *arena, size_t size);
 void *kiln_arena_copy(KilnArena *arena, const void *data, size_t size);
 char *kiln_arena_strdup(KilnArena *arena, const char *text);

@@ -22,11 +22,11 @@ bool kiln_dim_binding_lookup(void *binding, const char *name, int64_t *out);
 /** Copies @binding and its names into @arena. */
 KilnDimBinding *kiln_dim_binding_copy(KilnArena *arena, const KilnDimBinding *binding);
 
-/** The names that dims of the inputs of @module are, in order, with numbers that tell one from
- * another: equal sums of them are hardly ever equal by chance. Number @variant, from 0, of such
- * bindings. The numbers keep to the facts of the names, are near their hints, and are multiples of
- * @scale. Lives in the module's arena. NULL where a dim of an input is not known, or has a name
- * that is no dim. */
+/** Gives numbers to the names in the dims of the inputs of @module, in order. The numbers tell the
+ * names apart: two different sums of them are hardly ever equal by chance. They keep to the facts
+ * of the names, are near their hints, and are multiples of @scale. Each @variant, from 0, is
+ * another binding. It lives in the module's arena. NULL if a dim of an input is not known, or is an
+ * expression with a name that is no dim of an input. */
 KilnDimBinding *kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t scale);
 
 /** Writes the number at @binding beside the expression of each dim and each element that inference

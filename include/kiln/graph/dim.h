@@ -36,8 +36,8 @@ enum {
                                far */
 };
 
-/** What is known of a name. Bounds are inclusive, the divisor is at least 1. A hint is a likely
- * value: cost models read it, and correctness never does. 0: none. */
+/** The facts that are known about a name. Bounds are inclusive, and the divisor is at least 1. A
+ * hint is a likely value, or 0. Only cost models read it, so it changes no result. */
 typedef struct {
     int64_t lo, hi, divisor, hint;
 } KilnDimFacts;
@@ -66,7 +66,7 @@ const KilnDim *kiln_dim_scale(KilnDimTable *table, const KilnDim *a, int64_t by)
 const KilnDim *kiln_dim_floor(KilnDimTable *table, const KilnDim *a, const KilnDim *b);
 /** a / b, rounded up. NULL unless @b is certainly 1 or more. */
 const KilnDim *kiln_dim_ceil(KilnDimTable *table, const KilnDim *a, const KilnDim *b);
-/** What is left of a / b, from 0 to b - 1. NULL unless @b is certainly 1 or more. */
+/** The remainder of a / b, from 0 to b - 1. NULL unless @b is certainly 1 or more. */
 const KilnDim *kiln_dim_remainder(KilnDimTable *table, const KilnDim *a, const KilnDim *b);
 /** a / b where @b is a factor of the expression @a; NULL otherwise. The quotient holds where @b is
  * not zero. */
@@ -79,7 +79,7 @@ const KilnDim *kiln_dim_broadcast(KilnDimTable *table, const KilnDim *a, const K
 const KilnDim *kiln_dim_select(KilnDimTable *table, const KilnDim *a, const KilnDim *b,
                                const KilnDim *x, const KilnDim *y);
 
-/** What comes into the place of @name; NULL makes the whole expression unknown. */
+/** Returns the expression that replaces @name. NULL makes the whole expression unknown. */
 typedef const KilnDim *(*KilnDimReplace)(void *data, const KilnDim *name);
 /** @dim, which may be of another table, as an expression of @table with each name replaced. */
 const KilnDim *kiln_dim_replace(KilnDimTable *table, const KilnDim *dim, KilnDimReplace replace,
@@ -87,22 +87,21 @@ const KilnDim *kiln_dim_replace(KilnDimTable *table, const KilnDim *dim, KilnDim
 
 /* --- facts --- */
 
-/** States facts of @name, which replace what was stated before. Expressions that exist keep the
+/** States facts of @name, which replace earlier ones. Expressions that exist keep the
  * form that the old facts gave them, so facts may only become narrower once the name is used.
  * Fails with KILN_ERROR_USAGE where bounds are empty or negative, or the divisor is below 1. */
 gboolean kiln_dim_state(KilnDimTable *table, const char *name, const KilnDimFacts *facts,
                         GError **error);
-/** The names of @table of which something was stated: KilnDim*, in the order of kiln_dim_compare().
- */
+/** The names of @table with stated facts: KilnDim*, in the order of kiln_dim_compare(). */
 GPtrArray *kiln_dim_table_stated(KilnDimTable *table);
-/** The facts of the name that @dim is; false where it is no name. */
+/** The facts of @dim, which is a name; false if it is not. */
 bool kiln_dim_facts(const KilnDim *dim, KilnDimFacts *out);
 
 /* --- questions --- */
 
 /** True if @dim is the number *@out. */
 bool kiln_dim_is_number(const KilnDim *dim, int64_t *out);
-/** The name that @dim is; NULL where it is none. */
+/** The text of @dim, which is a name; NULL if it is not. */
 const char *kiln_dim_as_name(const KilnDim *dim);
 /** True for the same expression, also of different tables. False for NULL. */
 bool kiln_dim_same(const KilnDim *a, const KilnDim *b);

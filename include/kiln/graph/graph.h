@@ -44,7 +44,8 @@ enum {
 };
 
 /** Numbers of a value as expressions of the dims of inputs. An element that is not known is NULL.
- * Some element is known. Of integers, some element is no number: else KilnKnown says it.
+ * At least one element is known. Of integers, at least one is not a number. If all are numbers,
+ * KilnKnown has them.
  *
  * Floats may be quotients: element k is v[k] / under[k]. A float holds it exactly where under[k] is
  * a power of two, and has the nearest number elsewhere. */
@@ -181,7 +182,7 @@ typedef struct {
     GPtrArray *waiting; /* KilnNode*, not in the table yet; NULL: there is no table yet */
 } KilnNodeOrder;
 
-/** What was touched since the function was last found valid (graph/module/changes.c). */
+/** The parts that were touched since the function was last found valid (graph/module/changes.c). */
 typedef struct {
     bool known;                 /* false: anything may have changed */
     GPtrArray *nodes, *values;  /* KilnNode*, KilnValue* */
@@ -239,7 +240,7 @@ struct KilnModule {
     KilnTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
     KilnFolding *folding;    /* computed ahead of the entry's runs; NULL: nothing */
-    KilnMetadata metadata;   /* all but the name of the graph, which the entry has */
+    KilnMetadata metadata;   /* all except the name of the graph, which the entry has */
     int opset;               /* of the default domain in the model; 0: from text */
     KilnMode mode;
     KilnDimTable *dims;                   /* of all open dims; copies of the module share it */

@@ -24,7 +24,7 @@ void kiln_module_add_note(KilnModule *module, const char *format, ...) G_GNUC_PR
  * nodes until kiln_module_trim(). Returns whether it moved: old pointers to nodes, their values and
  * uses are invalid then. Takes linear time. */
 bool kiln_module_compact(KilnModule *module);
-/** Frees what kiln_module_compact() kept. */
+/** Frees the memory that kiln_module_compact() kept. */
 void kiln_module_trim(KilnModule *module);
 
 KilnFunction *kiln_function_new(KilnModule *module, const char *name);

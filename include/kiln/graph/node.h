@@ -69,7 +69,7 @@ KilnValue *kiln_build_constant_as(KilnFunction *function, KilnNode *before, cons
 void kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value);
 /** Infers the result types again after operands or attributes changed. Users keep their types. */
 gboolean kiln_node_reinfer(KilnNode *node, GError **error);
-/** The same, but keeps what the stored types already say. Sets *@refined to whether a type or known
+/** The same, but keeps all facts of the stored types. Sets *@refined to whether a type or known
  * integers say more now. */
 gboolean kiln_node_refine(KilnNode *node, bool *refined, GError **error);
 /** Infers types and known integers again, in @scratch, and compares them with the stored ones.

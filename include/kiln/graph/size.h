@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes at one binding of the names, with the expression that they have for all bindings.
  *
- * The IR of an open program stands at a binding: each of its numbers is right there, and an
- * expression beside it says what it is elsewhere. Arithmetic on sizes keeps both. A size whose
- * expression nobody knows is lost: it is right at this binding alone, and certainly equal to
- * nothing. So is one that leaves 64 bits. */
+ * The IR of an open program stands at a binding. Each number is right for this binding, and has an
+ * expression beside it for all others. Arithmetic on sizes keeps both. A size is lost if its
+ * expression is not known, or if it leaves 64 bits. A lost size is right at this binding only, and
+ * equals no other size. */
 #ifndef KILN_GRAPH_SIZE_H
 #define KILN_GRAPH_SIZE_H
 

@@ -70,7 +70,7 @@ KilnTensor *kiln_tensor_new_strings(const KilnType *type, char **strings, GError
 /** Bytes of a DATA payload; 0 for kinds that need no storage. */
 int64_t kiln_tensor_storage(const KilnTensor *tensor);
 
-/** The payload as aligned bytes. A DATA payload that is aligned is borrowed. Else the bytes are
+/** The payload as aligned bytes. A DATA payload that is aligned is borrowed. Other bytes are
  * copied or generated for the caller. Fails with KILN_ERROR_MEMORY, or KILN_ERROR_UNSUPPORTED if
  * @tensor is not readable. */
 GBytes *kiln_tensor_view(const KilnTensor *tensor, GError **error);

@@ -62,8 +62,8 @@ bool kiln_type_equal(const KilnType *a, const KilnType *b);
 bool kiln_quant_equal(const KilnQuant *a, const KilnQuant *b);
 /** Fails with KILN_ERROR_TYPE if the quantization of @type does not fit the rest of it. */
 gboolean kiln_quant_check(const KilnType *type, GError **error);
-/** True if both have one text form of rank and dims: a dim that is not known is like another one.
- */
+/** True if rank and dims of both have the same text form. Two dims that are not known count as
+ * equal. */
 bool kiln_type_same_shape(const KilnType *a, const KilnType *b);
 /** True if the rank and every dim are numbers. */
 bool kiln_type_is_static(const KilnType *type);
@@ -82,20 +82,19 @@ kiln_type_is_open(const KilnType *type)
         open |= type->open[d] != NULL;
     return open;
 }
-/** @type without its expressions: what its numbers are alone. */
+/** @type with its numbers alone, without expressions. */
 KilnType kiln_type_numbers(const KilnType *type);
 /** True if the rank is known, and every dim is a number or an expression. */
 bool kiln_type_is_known(const KilnType *type);
 /** True if dim @d of @a and dim @e of @b are certainly equal: one number, or one expression. */
 bool kiln_type_equal_dims(const KilnType *a, int d, const KilnType *b, int e);
-/** True if ranks and all dims are certainly equal. Dims of which nothing is known never are. */
+/** True if ranks and all dims are certainly equal. A dim that is not known equals no other dim. */
 bool kiln_type_equal_shape(const KilnType *a, const KilnType *b);
 /** True if both certainly have as many elements. */
 bool kiln_type_same_elements(const KilnType *a, const KilnType *b);
-/** @type with a likely number in place of each open dim. Costs read it, and correctness never does.
- */
+/** @type with a likely number in place of each open dim. Only costs may depend on it. */
 KilnType kiln_type_at_hints(const KilnType *type);
-/** The name that dim @d is; NULL where it is a number, unknown, or another expression. */
+/** The name of dim @d; NULL if the dim is a number, unknown, or another expression. */
 const char *kiln_type_dim_name(const KilnType *type, int d);
 /** Bounds of dim @d, as kiln_dim_range() has them; equal for a number. */
 void kiln_type_dim_range(const KilnType *type, int d, int64_t *lo, int64_t *hi);

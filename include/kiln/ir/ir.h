@@ -6,10 +6,10 @@
  * overwrites, @inout does both. Shape operands of the graph have become attributes. Instructions
  * and buffers live in the function's arena and never move.
  *
- * All types have numbers. An open function stands at a binding of its names: its numbers hold
- * there, and each that may differ has an expression beside it (type.open, KilnInts.open,
- * KilnViewOpen). So costs, plans and the verifier see a static function. What decides whether a
- * rewrite is right asks for all bindings (graph/size.h). ir/open.h moves a function to another
+ * All types have numbers. An open function stands at a binding of its names, and its numbers hold
+ * for this binding. A number that may differ has an expression beside it (type.open, KilnInts.open,
+ * KilnViewOpen). So costs, plans and the verifier see a static function. Code that decides whether
+ * a rewrite is right asks for all bindings (graph/size.h). ir/open.h moves a function to another
  * binding. */
 #ifndef KILN_IR_IR_H
 #define KILN_IR_IR_H
@@ -51,7 +51,7 @@ struct KilnBuffer {
                          with the first run and stays */
     bool touched;     /* in the function's list of changes */
     bool restated;    /* new, or of another kind: for the list of changes */
-    KilnBuffer *base; /* VIEW: what it aliases (may be a view) */
+    KilnBuffer *base; /* VIEW: the buffer that it aliases, maybe a view */
     int64_t view_offset; /* VIEW: elements of the base's type from its start, dense */
     KilnInstr *def;      /* ALLOC: the `alloc`; VIEW: the `view`; else NULL */
     KilnBufferUse *first_use, *last_use; /* in no order: walk instructions where order matters */
@@ -97,7 +97,7 @@ struct KilnInstr {
 
 #define kiln_instr_attrs(instr, id) ((KilnInstrAttrs_##id *)(instr)->attrs)
 
-/* What was touched since the function was last found valid: see ir/changes.h. */
+/* The parts that were touched since the function was last found valid: see ir/changes.h. */
 typedef struct {
     GPtrArray *instrs;  /* KilnInstr*, removed ones too; each once */
     GPtrArray *buffers; /* KilnBuffer*, new ones and those with other uses or kind; each once */
@@ -126,7 +126,7 @@ struct KilnIRFunction {
     KilnIRChanges changes;
 };
 
-/** The IR of a module: what `kiln opt --stage ir` prints. */
+/** The IR of a module. `kiln opt --stage ir` prints it. */
 typedef struct {
     KilnModule *module;   /* owned */
     GPtrArray *functions; /* KilnIRFunction*, callees first */
@@ -222,8 +222,8 @@ bool kiln_buffer_coincides(KilnBuffer *a, KilnBuffer *b);
 int64_t kiln_buffer_origin_offset(const KilnBuffer *buffer);
 /** Whether @buffer is its origin's bytes, all of them, for all bindings. */
 bool kiln_buffer_is_whole(KilnBuffer *buffer);
-/** Puts the numbers and expressions of @part, in bytes, into @view. False where nobody knows what
- * they are for other bindings. */
+/** Puts the numbers and expressions of @part, in bytes, into @view. False if they are not known for
+ * other bindings. */
 bool kiln_view_set_part(KilnBuffer *view, const KilnRegion *part);
 static inline KilnBuffer *
 kiln_instr_operand(const KilnInstr *instr, uint32_t i)
@@ -255,8 +255,8 @@ enum {
 };
 
 /* A big function does not fit into caches, so a walk along its list waits for each instruction.
- * Therefore a walk prefetches what lies ahead, by hints that earlier walks over all instructions
- * left. Each step reads memory that an earlier step prefetched. */
+ * So a walk prefetches later instructions. It finds them by hints that earlier walks over all
+ * instructions left. Each step reads memory that an earlier step prefetched. */
 static inline void
 kiln_instr_prefetch(const KilnInstr *near, const KilnInstr *far)
 {
@@ -304,12 +304,15 @@ kiln_instr_visit_back(KilnInstr *instr)
     for (KilnBufferUse *use = (buffer_)->first_use, *next_##use = use ? use->next : NULL; use;     \
          use = next_##use, next_##use = use ? use->next : NULL)
 
-/** Checks everything that must hold: names, def before use, one dealloc per alloc, no use outside a
- * life, every read initialised, no write to const weights, aliasing only where the row allows it,
- * every output written, types as the row asks, planned offsets aligned and disjoint. Linear. */
+/** Checks everything that must hold, in linear time:
+ * - Names are unique, and each buffer is defined before its use.
+ * - Each alloc has one dealloc, and no use lies outside a life.
+ * - Each read is of initialised bytes. Each output is written, and no const weight is.
+ * - Operands share bytes only where the row allows it. Types are as the row asks.
+ * - Planned offsets are aligned and disjoint. */
 gboolean kiln_ir_verify(const KilnIRFunction *function, GError **error);
-/** The same for a function that was valid. Looks only at parts touched since then, or at all where
- * these are not known. From here on they are known. */
+/** The same for a function that was valid. Looks only at parts touched since then, or at all if
+ * these are not known. Afterwards touched parts are known. */
 gboolean kiln_ir_verify_changes(KilnIRFunction *function, GError **error);
 
 /* --- lowering --- */

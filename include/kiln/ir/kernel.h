@@ -32,23 +32,23 @@ typedef struct {
     bool (*is_sound)(const KilnInstr *instr, uint32_t form, const void *packed, size_t bytes);
 } KilnFitted;
 
-/** What a bound kernel is called with. */
+/** The arguments of a bound kernel. */
 typedef struct {
     const KilnInstr *instr;   /* attributes and operand types */
     const KilnKernel *kernel; /* the one that was bound */
-    void *const *data;  /* address per operand, aligned to its element unless the kernel has it in
-                           any_address; NULL where absent */
-    void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
-    const void *packed; /* what pack() made when the program was bound; NULL where there is none */
-    uint32_t form;      /* of @packed, or the one that scratch was asked for */
-    bool fitted;        /* kernel->fitted or kernel->spare packed it, not pack() */
-    const void *prepared;     /* what prepare() made; NULL where there is none */
-    int threads;              /* 1, or the session's number; never changes a bit of the result */
+    void *const *data;    /* address per operand, aligned to its element unless the kernel has it in
+                             any_address; NULL where absent */
+    void *scratch;        /* of scratch_bytes(), 64-byte aligned; never NULL */
+    const void *packed;   /* pack() made it when the program was bound; NULL: nothing is packed */
+    uint32_t form;        /* of @packed, or the one that scratch was asked for */
+    bool fitted;          /* kernel->fitted or kernel->spare packed it, not pack() */
+    const void *prepared; /* prepare() made it; NULL: nothing is prepared */
+    int threads;          /* 1, or the session's number; never changes a bit of the result */
     const uint64_t *run_seed; /* source of random operators without a seed; NULL: 0 */
 } KilnKernelArgs;
 
 /** Runs an instruction. Returns NULL, or a static text that says why it cannot compute the data,
- * such as an index out of range. Never crashes on values, uses no GLib, allocates nothing. */
+ * such as an index out of range. No value makes it crash. It uses no GLib and allocates nothing. */
 typedef const char *(*KilnKernelFn)(const KilnKernelArgs *args);
 
 typedef enum {
@@ -151,8 +151,8 @@ bool kiln_operand_is_const(const KilnInstr *instr, uint32_t i);
 /** True where that is an input, whose values come with the first run. */
 bool kiln_operand_comes_late(const KilnInstr *instr, uint32_t i);
 
-/** False where the constant behind @buffer has an element that is no finite number. Also false,
- * with @error set, where memory ran out. Values that are not there yet count as finite. */
+/** False if the constant behind @buffer has NaN or an infinity. Also false, with @error set, if
+ * memory ran out. Values that are not there yet count as finite. */
 bool kiln_buffer_is_finite(KilnBuffer *buffer, GError **error);
 
 /** True where @kernel packs operands, and all those of @instr are const. */

@@ -9,7 +9,7 @@
 
 G_BEGIN_DECLS
 
-/** What a plan places beside allocs and kernel scratch. */
+/** Buffers that a plan places beside allocs and kernel scratch. */
 typedef enum {
     KILN_PLAN_IO = 1 << 0, /* inputs, from the start to their last use, and outputs, from their
                               first use to the end */
@@ -76,7 +76,7 @@ typedef struct {
     int64_t limit;
     KilnMemoryPeak peak;
     uint32_t *lives; /* indices of lives that do not fit together: the biggest at the peak, or those
-                        that a search proved. Without any one of them the others may fit */
+                        that a search proved. The others may fit if one is left out */
     uint32_t n_lives;
     bool proven; /* false: nothing lower was found, and lives is empty */
 } KilnMemoryExcess;

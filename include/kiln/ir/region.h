@@ -14,13 +14,13 @@
 G_BEGIN_DECLS
 
 /** In bytes and in normal form: a single row has its run as pitch, and rows without gaps between
- * them are one row. The numbers hold at the binding of the function; expressions say what they are
- * for others. */
+ * them are one row. The numbers hold at the binding of the function, and the expressions
+ * for all bindings. */
 typedef struct {
     int64_t offset; /* of the first run */
     int64_t rows, run, pitch;
     const KilnDim *open_offset, *open_rows, *open_run, *open_pitch; /* NULL: the number holds */
-    bool lost; /* nobody knows what it is for other bindings */
+    bool lost; /* it is not known for other bindings */
 } KilnRegion;
 
 /** Makes a region in normal form. */
@@ -31,7 +31,8 @@ KilnSize kiln_region_rows(const KilnRegion *region);
 KilnSize kiln_region_run(const KilnRegion *region);
 KilnSize kiln_region_pitch(const KilnRegion *region);
 /** Part @part of the data in @whole. The offset and pitch of @part count bytes as if @whole were
- * dense. False if the result is no region. It is lost where it may be none for another binding. */
+ * dense. False if the result is no region. The result is lost if it may be no region for another
+ * binding. */
 bool kiln_region_part(const KilnRegion *whole, const KilnRegion *part, KilnRegion *out);
 /** True for the same region, for all bindings. */
 bool kiln_region_equal(const KilnRegion *a, const KilnRegion *b);

@@ -23,7 +23,7 @@ struct KilnTarget {
     uint32_t n_kernels;
     KilnIsa isa;                     /* of the machine, found at run time */
     const KilnRates *rates;          /* NULL: those of the fallback, or general ones */
-    const KilnTarget *fallback;      /* has what this one lacks; NULL: none */
+    const KilnTarget *fallback;      /* has the kernels that this one lacks; NULL: none */
     const struct KilnVendor *vendor; /* compiles regions, see ir/vendor.h; NULL: none */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: the table of them, and what a pass may ask and report.
+/* Passes: their table, and the functions with which a pass asks and reports.
  *
  * A pass is one function of one file: passes/graph/<id>.c or passes/ir/<id>.c. It changes the
  * function that it is given and says honestly whether it did. The manager
@@ -23,10 +23,10 @@ typedef enum {
     KILN_LEVEL_IR,
 } KilnLevel;
 
-/** What a pass may do to the numbers (classes E, Z, U, QT, QS, L), from the least to the most. */
+/** How far a pass may change numbers (classes E, Z, U, QT, QS, L), from the least to the most. */
 typedef enum {
     KILN_NUMERICS_E,  /* bit-exact */
-    KILN_NUMERICS_Z,  /* bit-exact but for the sign of zeros, under `no-signed-zeros`; else E */
+    KILN_NUMERICS_Z,  /* bit-exact except the sign of zeros, under `no-signed-zeros`; else E */
     KILN_NUMERICS_U,  /* rounding within a derived bound */
     KILN_NUMERICS_QT, /* one quantization step, and only where the exact value lies at a tie */
     KILN_NUMERICS_QS, /* a stated quantization step is left out: only under `quant-lossy` */
@@ -140,7 +140,7 @@ const KilnPassInfo *kiln_pass_find(const char *id);
 uint32_t kiln_pass_count(void);
 const KilnPassInfo *kiln_pass_at(uint32_t i);
 
-/* --- what a pass may ask and say --- */
+/* --- questions and reports of a pass --- */
 
 /** The options of the running entry, as a struct of KilnOptionTable.size bytes; NULL where the pass
  * has none. */
@@ -172,7 +172,7 @@ const KilnMemoryPlan *kiln_pass_liveness(const KilnPassContext *context);
 /** Counts @rule as fired and logs one line: which rule, which nodes. */
 void kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
-/** Logs one line about a finding that is no rewrite. */
+/** Logs one line about a finding, without a rewrite. */
 void kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 /** Says that refusals are about @node, whose results take @bytes, until the pass ends. The report

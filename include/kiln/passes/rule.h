@@ -38,7 +38,7 @@
 
 G_BEGIN_DECLS
 
-/** What a rewrite works on. */
+/** The match that a rewrite works on. */
 typedef struct {
     KilnPassContext *context;
     const char *rule; /* firing and refusing count under this name */
@@ -50,10 +50,11 @@ typedef struct {
     GPtrArray *touched; /* KilnNode*: readers of replaced results; may be NULL */
 } KilnMatch;
 
-/** Rewrites what @match found, or returns false and leaves the graph as it was. GUARD returns so:
- * the driver removes nodes and constants built before a refusal. Builds new nodes before the root
- * and replaces the root's result with kiln_match_replace(). Removes nothing: the driver removes
- * what dies with the root. Sets the match's error only to stop the pass. */
+/** Rewrites the nodes that @match found, or returns false and leaves the graph as it was. A GUARD
+ * that fails returns false, too. The driver then removes nodes and constants that were built before
+ * it. Builds new nodes before the root, and replaces the root's result with kiln_match_replace().
+ * Removes nothing: the driver removes all nodes that die with the root. Sets the match's error only
+ * to stop the pass. */
 typedef bool (*KilnRewriteFn)(KilnMatch *match);
 
 /** PASS_GUARD for rewrites and for functions that they share; needs a `match` in scope. */

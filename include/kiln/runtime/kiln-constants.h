@@ -15,7 +15,7 @@ G_BEGIN_DECLS
 typedef struct KilnConstantCache KilnConstantCache;
 
 /** @capacity: bytes of folded constants, and of packed forms of them, that stay from one run to the
- * next. Less than 0: no limit; 0: none. A run computes again what did not fit, with the same
+ * next. Less than 0: no limit; 0: none. A run computes the others again, with the same
  * results. Constants known when a program is compiled are part of it and do not count. */
 KILN_API KilnConstantCache *kiln_constant_cache_new(int64_t capacity);
 KILN_API KilnConstantCache *kiln_constant_cache_ref(KilnConstantCache *cache);

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     const char *name;    /* as in KilnTensorInfo.dim_names of the model */
     int64_t least, most; /* both are allowed */
-    int64_t multiple;    /* of which each number is one */
+    int64_t multiple;    /* each number is a multiple of it */
     int64_t hint;        /* a likely number: costs are weighed for it */
 } KilnDimRange;
 
