@@ -23,6 +23,24 @@ TIDY = """graph @messy(%x: f32[2,3]) {
   return %c
 }
 """
+JOINED = """graph @joined(%x: f32[2,N,8], %z: f32[2,M,8]) {
+  %a = relu(%x) : f32[2,N,8]
+  %b = relu(%z) : f32[2,M,8]
+  %y = concat(%a, %b) {axis=1} : f32[2,M+N,8]
+  return %y
+}
+"""
+# The view has all elements only if N is a multiple of 4.
+ROWS = """func @rows {
+  dims N=60
+  require "y": 4*floor(N/4) = N
+  arena 0
+  input @x : f32[N]
+  output @y : f32[floor(N/4),4]
+  %v = view @x : f32[floor(N/4),4]
+  neg @out @y, @in %v
+}
+"""
 # It takes 8 rows, which N must have.
 POOL = """graph @pool(%x: f32[N,3,H]) {
   %p = max_pool(%x) {kernel_shape=[5]} : f32[N,3,H-4]
@@ -122,6 +140,24 @@ class Forms(CliTest):
         self.assertEqual(self.kiln("opt", again, "--stage", "ir", "--pipeline", "none"), ir)
         self.assertIn("input @x : f32[4,3]", self.kiln("opt", model, "--stage", "ir", "--shape", "x=4x3", "--shape", "y=4x3"))
         self.assertIn("graph @open(%x: f32[4,3], ", self.kiln("opt", model, "--shape", "x=4x3"))
+
+    def test_json_of_open_functions(self):
+        model = self.write("joined.kiln", JOINED)
+        function = self.json("opt", model, "--stage", "ir", "--emit", "json", "--pipeline", "own")["functions"][0]
+        self.assertEqual(set(function["dims"]), {"N", "M"})
+        views = [instr for instr in function["instrs"] if instr["op"] == "view"]
+        self.assertEqual([(view["element_offset"], view["rows"], view["pitch"]) for view in views],
+                         [(0, 2, "8*M+8*N"), ("8*N", 2, "8*M+8*N")])
+
+    def test_conditions_of_open_functions(self):
+        model = self.write("rows.kiln", ROWS)
+        self.assertEqual(self.kiln("opt", model, "--stage", "ir", "--pipeline", "none"), ROWS)
+        for line, bad, message in (("  dims N=60\n", "", "3:3: expected dims before what they require"),
+                                   ("N=60", "N=60\n  dims M=3", "3:8: expected dims once, found 'M'"),
+                                   ("N=60", "N=x", "2:10: expected an integer"),
+                                   ('"y":', '"y"', "3:15: expected ':', found '4'"),
+                                   ('"y"', "y", "3:11: expected the name of a value, found 'y'")):
+            self.fails(FAILED, message, "opt", self.write("bad.kiln", ROWS.replace(line, bad)))
 
     def test_named_dims_of_onnx(self):
         self.write("named.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, ["batch", 3])],
