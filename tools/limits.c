@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Options that limit the memory, time and nodes of a model, and --untrusted. */
 #include "tools/command.h"
 
 #include "graph/base/beside.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the `fold` block of a module: the functions that it calls, their order, and types. */
 #include "graph/module.h"
 #include "graph/module/folding.h"
 #include "graph/verify/verify.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
+/* Converts literals between quantized and plain types, element by element. */
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "graph/node.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes one instruction of two: looks for its kernel, and removes the buffer between them. */
 #include "passes/query_ir/lives.h"
 
 bool
