@@ -239,6 +239,22 @@ Test(ir, verify_uses)
     fixture_free(&f);
 }
 
+Test(ir, verify_places)
+{
+    Fixture f = fixture();
+    KilnBuffer *a = chain(&f);
+    KilnInstr *relu = a->def->next;
+    relu->previous = NULL;
+    expect_bad(&f, "the list of instructions is broken at a");
+    relu->previous = a->def;
+    a->def = relu;
+    expect_bad(&f, "a is not what it allocates");
+    a->def = relu->previous;
+    g_ptr_array_set_size(f.ir->outputs, 0);
+    expect_bad(&f, "expected 2 weights, inputs and outputs, found 1 listed");
+    fixture_free(&f);
+}
+
 Test(ir, verify_static_types)
 {
     Fixture f = fixture();

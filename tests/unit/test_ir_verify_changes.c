@@ -147,6 +147,13 @@ Test(ir_verify_changes, a_write_of_a_part_moved_behind_a_read)
     expect("@f: c (mul): b is read before it is written");
 }
 
+Test(ir_verify_changes, a_list_of_instructions_that_is_broken)
+{
+    kiln_instr_touch(first(KILN_INSTR_mul));
+    first(KILN_INSTR_mul)->next = dealloc_of("c");
+    expect("@f: the list of instructions is broken at c");
+}
+
 Test(ir_verify_changes, a_use_moved_before_the_alloc)
 {
     kiln_instr_move(first(KILN_INSTR_mul), buffer("c")->def);

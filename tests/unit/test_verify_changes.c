@@ -89,6 +89,35 @@ Test(verify_changes, an_operand_of_a_node_that_was_removed)
     expect("%exp");
 }
 
+Test(verify_changes, a_name_that_a_removed_node_keeps)
+{
+    KilnValue *x = value("x"),
+              *late = kiln_build(function, value("b")->def, op_named("exp"), NULL, &x, 1, NULL);
+    kiln_node_remove(late->def);
+    g_hash_table_insert(function->names, (char *)late->name, late);
+    expect("it was removed, but %exp is in the table of names");
+}
+
+Test(verify_changes, a_return_that_was_removed)
+{
+    kiln_node_remove(kiln_function_return(function));
+    expect("@f: expected 'return' as the last node");
+}
+
+Test(verify_changes, a_list_of_nodes_that_is_broken)
+{
+    kiln_node_touch(value("b")->def);
+    value("b")->def->previous = NULL;
+    expect("@f: b (relu): the list of 7 nodes is broken");
+}
+
+Test(verify_changes, nodes_that_are_miscounted)
+{
+    kiln_node_touch(value("b")->def);
+    function->n_nodes++;
+    expect("@f: expected 8 nodes, found 7");
+}
+
 Test(verify_changes, an_operand_that_is_missing)
 {
     kiln_node_set_operand(value("m")->def, 1, NULL);
