@@ -96,16 +96,6 @@ KilnValue *kiln_onnx_build(KilnOnnxCall *call, KilnOp op, const void *attrs,
     kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a) }, 1, (error))
 #define kiln_onnx_build2(call, op, attrs, a, b, error)                                             \
     kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a), (b) }, 2, (error))
-/** @a + @b; @a where @b is NULL. */
-KilnValue *kiln_onnx_plus(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error);
-/** @a * @b; NULL where one of them is. */
-KilnValue *kiln_onnx_times(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error);
-/** @x with dim perm[d] as dim d; NULL where @x is NULL. */
-KilnValue *kiln_onnx_permuted(KilnOnnxCall *call, KilnValue *x, const int64_t *perm, uint32_t n,
-                              GError **error);
-/** @x, whose channels are the last dim, with channels as dim 1, and the way back. */
-KilnValue *kiln_onnx_channels_second(KilnOnnxCall *call, KilnValue *x, GError **error);
-KilnValue *kiln_onnx_channels_last(KilnOnnxCall *call, KilnValue *x, GError **error);
 /** Sets result @i, for a converter that builds the nodes itself. FALSE if @value is NULL: the
  * builder has set the error. */
 gboolean kiln_onnx_set_result(KilnOnnxCall *call, uint32_t i, KilnValue *value);

@@ -19,7 +19,6 @@
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
-#include "graph/op/matmul.h"
 #include "graph/op/reduce.h"
 #include "graph/op/softmax.h"
 #include "graph/op/structure.h"
@@ -397,7 +396,7 @@ scores_of(const Attention *a)
         q = kiln_onnx_step_mul_number(s, q, sqrt(scale));
         k = kiln_onnx_step_mul_number(s, k, sqrt(scale));
     }
-    return kiln_onnx_step2(s, KILN_OP_matmul, NULL, q, k);
+    return kiln_onnx_step_matmul(s, q, k);
 }
 
 static KilnValue *
@@ -481,7 +480,7 @@ attend(Attention *a)
     if (a->mode == 3 && a->call->n_results > 3 && !show(a, 3, zero_unattended(a, shares)))
         return NULL;
     KilnValue *v = group(a, kiln_onnx_step_cast(s, a->v, a->dtype), false);
-    KilnValue *y = kiln_onnx_step2(s, KILN_OP_matmul, NULL, shares, v);
+    KilnValue *y = kiln_onnx_step_matmul(s, shares, v);
     return ungroup(a, zero_unattended(a, y));
 }
 

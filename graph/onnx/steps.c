@@ -6,6 +6,7 @@
 #include "graph/op/cast.h"
 #include "graph/op/concat.h"
 #include "graph/op/generate.h"
+#include "graph/op/matmul.h"
 #include "graph/op/multiplicative.h"
 #include "graph/op/reshape.h"
 #include "graph/op/slice.h"
@@ -65,6 +66,12 @@ ARITHMETIC(div)
 #undef ARITHMETIC
 
 KilnValue *
+kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    return kiln_onnx_step2(s, KILN_OP_matmul, NULL, a, b);
+}
+
+KilnValue *
 kiln_onnx_step_cast(const KilnOnnxSteps *s, KilnValue *a, KilnDType to)
 {
     KilnAttrs_cast attrs = { .to = to };
@@ -109,7 +116,7 @@ static bool
 is_number(const KilnOnnxExtent *extent, int64_t *out)
 {
     *out = extent->of ? extent->of->type.dims[extent->dim] : extent->number;
-    return *out >= 0;
+    return !extent->of || *out >= 0;
 }
 
 /* One extent as a list of one. */

@@ -29,6 +29,7 @@ KILN_ONNX_ARITHMETIC(sub)
 KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
 #undef KILN_ONNX_ARITHMETIC
+KilnValue *kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @a itself if it has the element type already. */
 KilnValue *kiln_onnx_step_cast(const KilnOnnxSteps *s, KilnValue *a, KilnDType to);
 KilnValue *kiln_onnx_step_transpose(const KilnOnnxSteps *s, KilnValue *a, const int64_t *perm,
@@ -40,7 +41,8 @@ KilnValue *kiln_onnx_step_slice(const KilnOnnxSteps *s, KilnValue *a, int64_t ax
                                 int64_t end, int64_t step);
 KilnValue *kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis);
 
-/** One extent of a shape: dim @dim of @of, or @number if @of is NULL. */
+/** One extent of a shape: dim @dim of @of, or @number if @of is NULL. Of a reshape, -1 is what is
+ * left. */
 typedef struct {
     KilnValue *of;
     int dim;

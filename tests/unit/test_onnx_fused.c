@@ -181,14 +181,14 @@ Test(onnx_fused, heads)
 {
     onnx_expect(graph_of_heads("q,k,k", "z", NULL), 17,
                 HEADS
-                "  %z.dims = const @z.dims : i64[4]\n"
-                "  %z.reshape = reshape(%q, %z.dims) : f32[2,3,2,4]\n"
+                "  %z.shape = const @z.shape : i64[4]\n"
+                "  %z.reshape = reshape(%q, %z.shape) {allowzero=true} : f32[2,3,2,4]\n"
                 "  %z.transpose = transpose(%z.reshape) {perm=[0,2,1,3]} : f32[2,2,3,4]\n"
-                "  %z.dims_1 = const @z.dims_1 : i64[4]\n"
-                "  %z.reshape_1 = reshape(%k, %z.dims_1) : f32[2,5,2,4]\n"
+                "  %z.shape_1 = const @z.shape_1 : i64[4]\n"
+                "  %z.reshape_1 = reshape(%k, %z.shape_1) {allowzero=true} : f32[2,5,2,4]\n"
                 "  %z.transpose_1 = transpose(%z.reshape_1) {perm=[0,2,1,3]} : f32[2,2,5,4]\n"
-                "  %z.dims_2 = const @z.dims_2 : i64[4]\n"
-                "  %z.reshape_2 = reshape(%k, %z.dims_2) : f32[2,5,2,4]\n"
+                "  %z.shape_2 = const @z.shape_2 : i64[4]\n"
+                "  %z.reshape_2 = reshape(%k, %z.shape_2) {allowzero=true} : f32[2,5,2,4]\n"
                 "  %z.transpose_2 = transpose(%z.reshape_2) {perm=[0,2,1,3]} : f32[2,2,5,4]\n"
                 "  %z.transpose_3 = transpose(%z.transpose_1) {perm=[0,1,3,2]} : f32[2,2,4,5]\n"
                 "  %z.matmul = matmul(%z.transpose, %z.transpose_3) : f32[2,2,3,5]\n"
@@ -197,8 +197,9 @@ Test(onnx_fused, heads)
                 "  %z.softmax = softmax(%z.mul) : f32[2,2,3,5]\n"
                 "  %z.matmul_1 = matmul(%z.softmax, %z.transpose_2) : f32[2,2,3,4]\n"
                 "  %z.transpose_4 = transpose(%z.matmul_1) {perm=[0,2,1,3]} : f32[2,3,2,4]\n"
-                "  %z.dims_3 = const @z.dims_3 : i64[3]\n"
-                "  %z = reshape(%z.transpose_4, %z.dims_3) : f32[2,3,8]\n  return %z\n}\n");
+                "  %z.shape_3 = const @z.shape_3 : i64[3]\n"
+                "  %z = reshape(%z.transpose_4, %z.shape_3) {allowzero=true} : f32[2,3,8]\n  "
+                "return %z\n}\n");
 }
 
 #define UNKNOWN_HEADS(operands, reason)                                                            \

@@ -11,9 +11,9 @@
  */
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/cast.h"
 #include "graph/op/expand.h"
-#include "graph/op/matmul.h"
 #include "graph/op/reshape.h"
 #include "graph/op/softmax.h"
 #include "graph/op/transpose.h"
@@ -84,10 +84,11 @@ scores_of(KilnOnnxCall *call, const Sizes *sizes, float scale, GError **error)
     KilnAttrs_transpose swap = { .perm = { .n = 4, .v = (int64_t[]){ 0, 1, 3, 2 } } };
     KilnValue *k = repeat_heads(call, call->operands[1], sizes, sizes->head_size, error);
     KilnValue *root = kiln_onnx_scalar(call, "scale", q->type.dtype, sqrt((double)scale));
-    q = kiln_onnx_times(call, q, root, error);
-    k = k && q ? kiln_onnx_times(call, k, root, error) : NULL;
+    const KilnOnnxSteps steps = { call, error };
+    q = kiln_onnx_step_mul(&steps, q, root);
+    k = q ? kiln_onnx_step_mul(&steps, k, root) : NULL;
     k = k ? kiln_onnx_build1(call, KILN_OP_transpose, &swap, k, error) : NULL;
-    return k ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, q, k, error) : NULL;
+    return kiln_onnx_step_matmul(&steps, q, k);
 }
 
 gboolean
@@ -117,5 +118,5 @@ kiln_onnx_convert_flex_attention(KilnOnnxCall *call, GError **error)
     KilnValue *v =
         x ? repeat_heads(call, call->operands[2], &sizes, sizes.value_size, error) : NULL;
     return kiln_onnx_set_result(
-        call, 0, v ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, x, v, error) : NULL);
+        call, 0, v ? kiln_onnx_step_matmul(&(KilnOnnxSteps){ call, error }, x, v) : NULL);
 }

@@ -9,14 +9,14 @@
 #include "graph/graph.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/cast.h"
 #include "graph/op/concat.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
-#include "graph/op/matmul.h"
-#include "graph/op/reshape.h"
 #include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 
@@ -33,19 +33,26 @@ typedef struct {
     KilnValue *q, *k, *v; /* [batch, heads, rows, head size] */
 } Heads;
 
-static void *
-attrs_of(const KilnOnnxCall *call, KilnOp op)
-{
-    return kiln_op_attrs_new(op, call->function->module->arena);
-}
-
 /* Dims of 0 are those of @x. */
 static KilnValue *
 reshaped(KilnOnnxCall *call, KilnValue *x, const int64_t *dims, uint32_t n, GError **error)
 {
-    return x ? kiln_onnx_build2(call, KILN_OP_reshape, NULL, x,
-                                kiln_onnx_ints(call, "dims", dims, n), error)
-             : NULL;
+    const KilnOnnxSteps steps = { call, error };
+    KilnOnnxExtent extents[4];
+    if (!x)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++)
+        extents[i] = dims[i] ? (KilnOnnxExtent)KILN_ONNX_NUMBER(dims[i])
+                             : (KilnOnnxExtent)KILN_ONNX_DIM(x, (int)i);
+    return kiln_onnx_step_reshape(&steps, x, extents, n);
+}
+
+/* @x with a dim of 1 as dim @d. */
+static KilnValue *
+unsqueezed(KilnOnnxCall *call, KilnValue *x, int64_t d, GError **error)
+{
+    const KilnOnnxSteps steps = { call, error };
+    return kiln_onnx_step_unsqueeze(&steps, x, &d, 1);
 }
 
 /* Columns @first to @first + @n of the last dim of @x. */
@@ -88,13 +95,8 @@ split_heads(const Heads *self, KilnValue *x, GError **error)
 static KilnValue *
 extent(KilnOnnxCall *call, KilnValue *x, int d, GError **error)
 {
-    KilnAttrs_shape *attrs = attrs_of(call, KILN_OP_shape);
-    attrs->start = d;
-    attrs->end = d + 1;
-    KilnValue *dims = kiln_onnx_build1(call, KILN_OP_shape, attrs, x, error);
-    return dims ? kiln_onnx_build2(call, KILN_OP_squeeze, NULL, dims,
-                                   kiln_onnx_ints(call, "axis", (int64_t[]){ 0 }, 1), error)
-                : NULL;
+    const KilnOnnxSteps steps = { call, error };
+    return kiln_onnx_step_extent(&steps, x, d);
 }
 
 /* 0 to @n - 1 */
@@ -158,8 +160,7 @@ keep_ones(const Heads *self, KilnValue *mask, GError **error)
     KilnValue *keep = kiln_onnx_build1(self->call, KILN_OP_cast, &to, mask, error);
     if (mask->type.rank == 2)
         return reshaped(self->call, keep, dims, 4, error);
-    KilnValue *axis = kiln_onnx_ints(self->call, "axis", (int64_t[]){ 1 }, 1);
-    return keep ? kiln_onnx_build2(self->call, KILN_OP_unsqueeze, NULL, keep, axis, error) : NULL;
+    return unsqueezed(self->call, keep, 1, error);
 }
 
 /* @scores with what operand @i masks. */
@@ -200,8 +201,7 @@ attend(const Heads *self, uint32_t mask, uint32_t bias, GError **error)
     if (scale == 0)
         scale = 1 / sqrtf((float)size);
     KilnValue *keys = kiln_onnx_permuted(call, self->k, swap, 4, error);
-    KilnValue *scores =
-        keys ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, self->q, keys, error) : NULL;
+    KilnValue *scores = keys ? kiln_onnx_product(call, self->q, keys, error) : NULL;
     if (scores)
         scores = kiln_onnx_times(
             call, scores, kiln_onnx_scalar(call, "scale", self->q->type.dtype, (double)scale),
@@ -215,8 +215,7 @@ attend(const Heads *self, uint32_t mask, uint32_t bias, GError **error)
         scores = kiln_onnx_plus(call, scores, kiln_onnx_operand(call, bias), error);
     KilnValue *weights =
         scores ? kiln_onnx_build1(call, KILN_OP_softmax, NULL, scores, error) : NULL;
-    KilnValue *y =
-        weights ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, weights, self->v, error) : NULL;
+    KilnValue *y = weights ? kiln_onnx_product(call, weights, self->v, error) : NULL;
     return reshaped(call, kiln_onnx_permuted(call, y, back, 4, error), merge, 3, error);
 }
 
@@ -224,7 +223,7 @@ attend(const Heads *self, uint32_t mask, uint32_t bias, GError **error)
 static KilnValue *
 appended(KilnOnnxCall *call, KilnValue *past, KilnValue *x, GError **error)
 {
-    KilnAttrs_concat *attrs = attrs_of(call, KILN_OP_concat);
+    KilnAttrs_concat *attrs = kiln_onnx_defaults(call, KILN_OP_concat);
     attrs->axis = 2;
     return past ? kiln_onnx_build2(call, KILN_OP_concat, attrs, past, x, error) : x;
 }
@@ -313,7 +312,7 @@ read_sizes(KilnOnnxCall *call, int64_t sizes[3], GError **error)
 static KilnValue *
 past_part(KilnOnnxCall *call, int64_t i, GError **error)
 {
-    KilnAttrs_gather *attrs = attrs_of(call, KILN_OP_gather);
+    KilnAttrs_gather *attrs = kiln_onnx_defaults(call, KILN_OP_gather);
     KilnValue *past = kiln_onnx_operand(call, 4);
     return past ? kiln_onnx_build2(call, KILN_OP_gather, attrs, past,
                                    kiln_onnx_scalar(call, "part", KILN_DTYPE_i64, (double)i), error)
@@ -325,13 +324,13 @@ static gboolean
 set_present(const Heads *self, GError **error)
 {
     KilnOnnxCall *call = self->call;
-    KilnValue *axis = kiln_onnx_ints(call, "axis", (int64_t[]){ 0 }, 1);
-    KilnValue *k = kiln_onnx_build2(call, KILN_OP_unsqueeze, NULL, self->k, axis, error);
-    KilnValue *v = k ? kiln_onnx_build2(call, KILN_OP_unsqueeze, NULL, self->v, axis, error) : NULL;
-    KilnAttrs_concat *attrs = attrs_of(call, KILN_OP_concat);
+    KilnValue *k = unsqueezed(call, self->k, 0, error);
+    KilnValue *v = unsqueezed(call, self->v, 0, error);
+    KilnAttrs_concat *attrs = kiln_onnx_defaults(call, KILN_OP_concat);
     attrs->axis = 0;
-    return v && kiln_onnx_set_result(call, 1,
-                                     kiln_onnx_build2(call, KILN_OP_concat, attrs, k, v, error));
+    return k && v &&
+           kiln_onnx_set_result(call, 1,
+                                kiln_onnx_build2(call, KILN_OP_concat, attrs, k, v, error));
 }
 
 /* (input, weights, bias, mask, past, attention bias) */
@@ -350,7 +349,7 @@ kiln_onnx_convert_attention_1(KilnOnnxCall *call, GError **error)
     KilnValue *x = kiln_onnx_need(call, 0, error);
     if (!x || !read_sizes(call, sizes, error))
         return FALSE;
-    KilnValue *all = kiln_onnx_build2(call, KILN_OP_matmul, NULL, x, call->operands[1], error);
+    KilnValue *all = kiln_onnx_product(call, x, call->operands[1], error);
     all = all ? kiln_onnx_plus(call, all, kiln_onnx_operand(call, 2), error) : NULL;
     KilnValue *parts[3] = { NULL };
     int64_t first = 0;

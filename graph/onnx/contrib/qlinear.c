@@ -7,6 +7,7 @@
  *
  * Passes make one integer operator of it again where there is one. */
 #include "graph/graph.h"
+#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/cast.h"
 #include "graph/op/logic.h"

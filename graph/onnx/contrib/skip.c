@@ -2,6 +2,7 @@
 /* Normalizations of com.microsoft with what ONNX Runtime's optimizer fuses into them: the sum of a
  * residual connection, the lookups of an embedding. */
 #include "graph/graph.h"
+#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/cast.h"
 #include "graph/op/gather.h"

@@ -5,82 +5,18 @@
 #include "graph/graph.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/activation.h"
-#include "graph/op/additive.h"
 #include "graph/op/bounds.h"
 #include "graph/op/cast.h"
 #include "graph/op/conv.h"
 #include "graph/op/math.h"
-#include "graph/op/matmul.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/qproduct.h"
 #include "graph/op/quantize.h"
 #include "graph/op/slice.h"
-#include "graph/op/transpose.h"
 
 #include <string.h>
-
-/* Defaults of @op, to be changed. */
-static void *
-attrs_of(const KilnOnnxCall *call, KilnOp op)
-{
-    return kiln_op_attrs_new(op, call->function->module->arena);
-}
-
-KilnValue *
-kiln_onnx_plus(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
-{
-    return a && b ? kiln_onnx_build2(call, KILN_OP_add, NULL, a, b, error) : a;
-}
-
-KilnValue *
-kiln_onnx_permuted(KilnOnnxCall *call, KilnValue *x, const int64_t *perm, uint32_t n,
-                   GError **error)
-{
-    KilnArena *arena = call->function->module->arena;
-    KilnAttrs_transpose *attrs = attrs_of(call, KILN_OP_transpose);
-    attrs->perm = (KilnInts){ .n = n, .v = kiln_arena_copy(arena, perm, n * sizeof *perm) };
-    return x ? kiln_onnx_build1(call, KILN_OP_transpose, attrs, x, error) : NULL;
-}
-
-/* The dims of a value of rank @rank whose channels come last, with the channels second. */
-static void
-channels_second(int rank, int64_t *perm)
-{
-    for (int d = 0; d < rank; d++)
-        perm[d] = d == 0 ? 0 : d == 1 ? rank - 1 : d - 1;
-}
-
-KilnValue *
-kiln_onnx_channels_second(KilnOnnxCall *call, KilnValue *x, GError **error)
-{
-    int64_t perm[KILN_MAX_RANK];
-    if (x->type.rank < 2) {
-        kiln_onnx_unsupported(call, error, "channels that are last in an operand of rank %d",
-                              x->type.rank);
-        return NULL;
-    }
-    channels_second(x->type.rank, perm);
-    return kiln_onnx_permuted(call, x, perm, (uint32_t)x->type.rank, error);
-}
-
-KilnValue *
-kiln_onnx_channels_last(KilnOnnxCall *call, KilnValue *x, GError **error)
-{
-    int64_t perm[KILN_MAX_RANK], back[KILN_MAX_RANK];
-    int rank = x ? x->type.rank : 0;
-    channels_second(rank, perm);
-    for (int d = 0; d < rank; d++)
-        back[perm[d]] = d;
-    return kiln_onnx_permuted(call, x, back, (uint32_t)rank, error);
-}
-
-KilnValue *
-kiln_onnx_times(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
-{
-    return a && b ? kiln_onnx_build2(call, KILN_OP_mul, NULL, a, b, error) : NULL;
-}
 
 /* @x plus operand @i, where there is one. */
 static KilnValue *
@@ -94,7 +30,7 @@ plus(KilnOnnxCall *call, KilnValue *x, uint32_t i, GError **error)
 static KilnValue *
 gelu(KilnOnnxCall *call, KilnValue *x, const char *approximate, GError **error)
 {
-    KilnAttrs_gelu *attrs = attrs_of(call, KILN_OP_gelu);
+    KilnAttrs_gelu *attrs = kiln_onnx_defaults(call, KILN_OP_gelu);
     attrs->approximate = approximate;
     return x ? kiln_onnx_build1(call, KILN_OP_gelu, attrs, x, error) : NULL;
 }
@@ -124,12 +60,10 @@ kiln_onnx_convert_quick_gelu(KilnOnnxCall *call, GError **error)
         return FALSE;
     KilnValue *scaled = x;
     if (alpha != 1)
-        scaled =
-            kiln_onnx_build2(call, KILN_OP_mul, NULL, x,
-                             kiln_onnx_scalar(call, "alpha", x->type.dtype, (double)alpha), error);
+        scaled = kiln_onnx_times(
+            call, x, kiln_onnx_scalar(call, "alpha", x->type.dtype, (double)alpha), error);
     KilnValue *gate = scaled ? kiln_onnx_build1(call, KILN_OP_sigmoid, NULL, scaled, error) : NULL;
-    return gate &&
-           kiln_onnx_set_result(call, 0, kiln_onnx_build2(call, KILN_OP_mul, NULL, x, gate, error));
+    return gate && kiln_onnx_set_result(call, 0, kiln_onnx_times(call, x, gate, error));
 }
 
 /*   x + bias + skip */
@@ -150,7 +84,7 @@ kiln_onnx_convert_bias_split_gelu(KilnOnnxCall *call, GError **error)
     KilnValue *sum = x && kiln_onnx_need(call, 1, error) ? plus(call, x, 1, error) : NULL;
     if (!sum)
         return FALSE;
-    KilnAttrs_split *attrs = attrs_of(call, KILN_OP_split);
+    KilnAttrs_split *attrs = kiln_onnx_defaults(call, KILN_OP_split);
     attrs->axis = -1;
     attrs->num_outputs = 2;
     g_autofree char *name = g_strdup_printf("%s.halves", call->base);
@@ -163,9 +97,8 @@ kiln_onnx_convert_bias_split_gelu(KilnOnnxCall *call, GError **error)
                                                       .result_name = name },
                                      error);
     KilnValue *gate = halves ? gelu(call, &halves->results[1], "none", error) : NULL;
-    return gate && kiln_onnx_set_result(
-                       call, 0,
-                       kiln_onnx_build2(call, KILN_OP_mul, NULL, &halves->results[0], gate, error));
+    return gate &&
+           kiln_onnx_set_result(call, 0, kiln_onnx_times(call, &halves->results[0], gate, error));
 }
 
 /* --- activations by name --- */
@@ -216,7 +149,7 @@ activate(KilnOnnxCall *call, const Activation *activation, KilnValue *x, GError 
     }
     if (known[i].op == KILN_OP_clip)
         return clip(call, activation, x, error);
-    void *attrs = attrs_of(call, known[i].op);
+    void *attrs = kiln_onnx_defaults(call, known[i].op);
     if (known[i].op == KILN_OP_leaky_relu)
         ((KilnAttrs_leaky_relu *)attrs)->alpha = activation->numbers[0];
     if (known[i].op == KILN_OP_hard_sigmoid) {
@@ -309,10 +242,10 @@ kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
         return FALSE;
     KilnValue *a = side(call, 0, batch[0], trans[0], error);
     KilnValue *b = a ? side(call, 1, batch[1], trans[1], error) : NULL;
-    KilnValue *y = b ? kiln_onnx_build2(call, KILN_OP_matmul, NULL, a, b, error) : NULL;
+    KilnValue *y = b ? kiln_onnx_product(call, a, b, error) : NULL;
     if (y && alpha != 1)
-        y = kiln_onnx_build2(call, KILN_OP_mul, NULL, y,
-                             kiln_onnx_scalar(call, "alpha", a->type.dtype, (double)alpha), error);
+        y = kiln_onnx_times(call, y, kiln_onnx_scalar(call, "alpha", a->type.dtype, (double)alpha),
+                            error);
     return kiln_onnx_set_result(call, 0, y);
 }
 
@@ -334,10 +267,9 @@ scale_product(KilnOnnxCall *call, KilnValue *integers, KilnValue *a_scale, KilnV
               uint32_t bias, GError **error)
 {
     KilnAttrs_cast to = { .to = a_scale->type.dtype };
-    KilnValue *scale =
-        integers ? kiln_onnx_build2(call, KILN_OP_mul, NULL, a_scale, b_scale, error) : NULL;
+    KilnValue *scale = integers ? kiln_onnx_times(call, a_scale, b_scale, error) : NULL;
     KilnValue *floats = scale ? kiln_onnx_build1(call, KILN_OP_cast, &to, integers, error) : NULL;
-    KilnValue *y = floats ? kiln_onnx_build2(call, KILN_OP_mul, NULL, floats, scale, error) : NULL;
+    KilnValue *y = floats ? kiln_onnx_times(call, floats, scale, error) : NULL;
     return kiln_onnx_set_result(call, 0, plus(call, y, bias, error));
 }
 
