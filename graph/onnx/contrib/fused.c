@@ -177,7 +177,7 @@ first_part(KilnOnnxCall *call, uint32_t n, GError **error)
 gboolean
 kiln_onnx_convert_fused_conv(KilnOnnxCall *call, GError **error)
 {
-    Activation activation = { NULL };
+    Activation activation = { .name = NULL };
     KilnFloats numbers = { 0 };
     if (!kiln_onnx_take_text(call, "activation", &activation.name, error) ||
         !kiln_onnx_take_floats(call, "activation_params", &numbers, error))
