@@ -240,8 +240,7 @@ static gboolean
 check_open(const KilnProgramFile *file, const KilnIRModule *ir, GError **error)
 {
     static const KilnSectionKind fixed[] = { KILN_SECTION_CALLS, KILN_SECTION_OPERANDS,
-                                             KILN_SECTION_WEIGHT, KILN_SECTION_STATE,
-                                             KILN_SECTION_VALUE };
+                                             KILN_SECTION_WEIGHT, KILN_SECTION_STATE };
     if (ir->module->folding || ir->module->declarations->len)
         return kiln_throw(error, KILN_ERROR_INVALID,
                           "expected an open function alone, found folds or regions beside it");
@@ -251,6 +250,28 @@ check_open(const KilnProgramFile *file, const KilnIRModule *ir, GError **error)
     }
     return kiln_program_file_check(file, KILN_SECTION_FORMS, 1, error) &&
            kiln_program_file_check(file, KILN_SECTION_TEXT, 1, error);
+}
+
+/* Values that were known when the program was compiled are literals of the function, which has no
+ * use for these inputs. */
+static gboolean
+take_values(const KilnProgramFile *file, const KilnIRFunction *entry, KilnProgram *program,
+            GError **error)
+{
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        const KilnBuffer *input = g_ptr_array_index(entry->inputs, i);
+        const KilnTensorInfo *info = &program->inputs.info[i];
+        g_autoptr(GBytes) value = kiln_program_file_get(file, KILN_SECTION_VALUE, i);
+        bool read = input->first_use != NULL;
+        if (value && (read || (int64_t)g_bytes_get_size(value) != info->bytes))
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "input %s: expected a value of %" G_GINT64_FORMAT
+                              " bytes that no call reads, found %zu bytes%s",
+                              info->name, info->bytes, g_bytes_get_size(value),
+                              read ? " of an input that is read" : "");
+        program->values[i] = g_steal_pointer(&value);
+    }
+    return kiln_program_file_check(file, KILN_SECTION_VALUE, program->inputs.n, error);
 }
 
 /* The program of a model that has taken the IR. */
@@ -273,7 +294,8 @@ make_open_program(const KilnProgramFile *file, KilnModel *model, const KilnLoadO
     program->pass_options = (KilnPassOptions)KILN_PASS_OPTIONS_INIT;
     kiln_info_list_copy(&program->inputs, &model->inputs);
     kiln_info_list_copy(&program->outputs, &model->outputs);
-    if (!name_outputs(file, &program->outputs, ir->module->arena, error))
+    if (!name_outputs(file, &program->outputs, ir->module->arena, error) ||
+        !take_values(file, entry, program, error))
         return NULL;
     kiln_open_settle(entry);
     KilnTemplate *template = kiln_template_new_beside(entry, model->inputs.n);

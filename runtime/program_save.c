@@ -194,6 +194,7 @@ write_open(const KilnProgram *program, const KilnTemplate *template, const KilnP
     }
     add_forms(&writer, packed, template->n_calls);
     add_constants(&writer, forms, readers);
+    add_array(&writer, KILN_SECTION_VALUE, program->values, program->inputs.n);
     add_output_names(&writer, template->function, &program->outputs);
     return kiln_program_writer_write(&writer, path, error);
 }

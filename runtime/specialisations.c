@@ -320,7 +320,7 @@ static gboolean
 check_no_values(const KilnProgram *program, GError **error)
 {
     for (unsigned i = 0; i < program->inputs.n; i++) {
-        if (program->value_inputs[i])
+        if (program->value_inputs[i] && !program->values[i])
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "%s: expected a program whose shapes do not depend on values, found "
                               "input %s, on whose value they depend",

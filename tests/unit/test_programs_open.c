@@ -243,6 +243,43 @@ Test(programs_open, values_carry)
     kiln_session_free(sessions[1]);
 }
 
+/* A value that is known when the program is compiled: one that shapes depend on, and another. */
+Test(programs_open, known_values_stay_known)
+{
+    static const char text[] = "graph @f(%x: f32[N,2], %s: i64[2], %b: f32[2]) {\n"
+                               "  %y = reshape(%x, %s) : f32[?,?]\n"
+                               "  %z = add(%x, %b) : f32[N,2]\n  return %y, %z\n}\n";
+    static const int64_t shape[] = { 2, -1 };
+    static const float bias[] = { 10, 20 }, x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    g_autoptr(GBytes) first = g_bytes_new_static(shape, sizeof shape);
+    g_autoptr(GBytes) second = g_bytes_new_static(bias, sizeof bias);
+    const KilnConstantInput constants[] = { { "s", KILN_CONSTANT_COMPILE, first },
+                                            { "b", KILN_CONSTANT_COMPILE, second } };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.constants = constants;
+    options.n_constants = G_N_ELEMENTS(constants);
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(GBytes) file = file_of(program);
+    g_autoptr(KilnProgram) again = loaded(file);
+    g_autoptr(KilnSession) session = session_for(again);
+    GError *error = NULL;
+    for (int64_t rows = 2; rows <= 4; rows += 2) {
+        bind_shaped(session, 0, x, DIMS(rows, 2));
+        must(kiln_session_run(session, &error), error);
+        KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
+        const float *y = kiln_session_output(session, 0, &info, &error);
+        must(y != NULL, error);
+        cr_expect_eq(info.dims[0], 2);
+        cr_expect_eq(info.dims[1], rows);
+        const float *z = kiln_session_output(session, 1, NULL, &error);
+        must(z != NULL, error);
+        cr_expect_eq(z[0], 11);
+        cr_expect_eq(z[2 * rows - 1], x[2 * rows - 1] + 20);
+    }
+    cr_expect_not(kiln_session_bind_input(session, 2, bias, sizeof bias, &error));
+    expect_error(&error, KILN_ERROR_USAGE, "its value was set");
+}
+
 Test(programs_open, values_that_decide_shapes_are_refused)
 {
     GError *error = NULL;
