@@ -222,3 +222,66 @@ Test(onnx_fused, heads_that_are_refused)
               NULL);
     onnx_expect_error(graph, 17, KILN_ERROR_INVALID, "num_heads: expected 1 or more, found 0");
 }
+
+/* --- weights of few bits --- */
+
+static GByteArray *
+graph_of_bits(const char *inputs, int64_t bits, int64_t block)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "a", ONNX_F32, "3,32");
+    onnx_input(graph, "b", ONNX_U8, "4,2,8");
+    onnx_input(graph, "s", ONNX_F32, "4,2");
+    onnx_input(graph, "g", ONNX_I32, "32");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "com.microsoft:MatMulNBits", inputs, "z", onnx_int("K", 32), onnx_int("N", 4),
+              onnx_int("bits", bits), onnx_int("block_size", block), NULL);
+    return graph;
+}
+
+#define BITS "graph @g(%a: f32[3,32], %b: u8[4,2,8], %s: f32[4,2], %g: i32[32]) {\n"
+
+Test(onnx_fused, weights_of_four_bits)
+{
+    onnx_expect(graph_of_bits("a,b,s", 4, 16), 17,
+                BITS
+                "  %z.shape = const @z.shape : i64[3]\n"
+                "  %z.reshape = reshape(%b, %z.shape) {allowzero=true} : u8[4,2,8]\n"
+                "  %z.mask = const @z.mask : u8[]\n"
+                "  %z.bitwise_and = bitwise_and(%z.reshape, %z.mask) : u8[4,2,8]\n"
+                "  %z.axes = const @z.axes : i64[1]\n"
+                "  %z.unsqueeze = unsqueeze(%z.bitwise_and, %z.axes) : u8[4,2,8,1]\n"
+                "  %z.by = const @z.by : u8[]\n"
+                "  %z.bit_shift = bit_shift(%z.reshape, %z.by) {direction=\"RIGHT\"} : u8[4,2,8]\n"
+                "  %z.mask_1 = const @z.mask_1 : u8[]\n"
+                "  %z.bitwise_and_1 = bitwise_and(%z.bit_shift, %z.mask_1) : u8[4,2,8]\n"
+                "  %z.axes_1 = const @z.axes_2 : i64[1]\n"
+                "  %z.unsqueeze_1 = unsqueeze(%z.bitwise_and_1, %z.axes_1) : u8[4,2,8,1]\n"
+                "  %z.concat = concat(%z.unsqueeze, %z.unsqueeze_1) {axis=3} : u8[4,2,8,2]\n"
+                "  %z.shape_1 = const @z.shape_3 : i64[3]\n"
+                "  %z.reshape_1 = reshape(%z.concat, %z.shape_1) {allowzero=true} : u8[4,2,16]\n"
+                "  %z.cast = cast(%z.reshape_1) : f32[4,2,16]\n"
+                "  %z.zero = const @z.zero : f32[]\n"
+                "  %z.sub = sub(%z.cast, %z.zero) : f32[4,2,16]\n"
+                "  %z.shape_2 = const @z.shape_4 : i64[3]\n"
+                "  %z.reshape_2 = reshape(%s, %z.shape_2) {allowzero=true} : f32[4,2,1]\n"
+                "  %z.mul = mul(%z.sub, %z.reshape_2) : f32[4,2,16]\n"
+                "  %z.shape_3 = const @z.shape_5 : i64[2]\n"
+                "  %z.reshape_3 = reshape(%z.mul, %z.shape_3) {allowzero=true} : f32[4,32]\n"
+                "  %z.transpose = transpose(%z.reshape_3) {perm=[1,0]} : f32[32,4]\n"
+                "  %z = matmul(%a, %z.transpose) : f32[3,4]\n  return %z\n}\n");
+}
+
+Test(onnx_fused, weights_that_are_refused)
+{
+    onnx_expect(graph_of_bits("a,b,s", 3, 16), 17,
+                BITS "  %z = unknown(%a, %b, %s) {op_type=\"MatMulNBits\", "
+                     "domain=\"com.microsoft\", reason=\"bits=3\"} : f32[*]\n  return %z\n}\n");
+    onnx_expect(graph_of_bits("a,b,s,,g", 4, 16), 17,
+                BITS "  %z = unknown(%a, %b, %s, _, %g) {op_type=\"MatMulNBits\", "
+                     "domain=\"com.microsoft\", reason=\"operand 4, the group of each row\"} : "
+                     "f32[*]\n  return %z\n}\n");
+    onnx_expect_error(graph_of_bits("a,b,s", 4, 0), 17, KILN_ERROR_INVALID,
+                      "expected K, N and block_size of 1 or more, found 32, 4 and 0");
+    onnx_expect_error(graph_of_bits("a,b,s", 4, 8), 17, KILN_ERROR_SHAPE, "reshape");
+}
