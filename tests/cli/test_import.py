@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX files that are not as ONNX asks: unsorted nodes are sorted, other faults get one clear message."""
+"""ONNX files that are not as ONNX asks: unsorted nodes are sorted, other faults get one clear message. And files with
+operators that an optimizer fused."""
 import xml.dom.minidom
 
 import onnx_writer as onnx
@@ -95,6 +96,41 @@ class Messages(CliTest):
         self.kiln("memory", "model.onnx", "--pipeline", "none", "--svg", "plan.svg")
         picture = xml.dom.minidom.parse(str(self.dir / "plan.svg"))
         self.assertIn("\\x1b", picture.toxml())
+
+
+class Fused(CliTest):
+    """Attention of com.microsoft: whatever is added to the scores, a pass makes one operator of it for all shapes."""
+
+    def attention(self, inputs, *attributes):
+        """A model of a state x, a mask m, a past p and a bias b, with weights of small whole numbers."""
+        weights = onnx.float_tensor("w", [8, 24], [((i * 7) % 5 - 2) / 8 for i in range(8 * 24)])
+        kinds = {"x": (onnx.FLOAT, ["B", "S", 8]), "m": (onnx.INT32, ["B", "S"]), "p": (onnx.FLOAT, [2, "B", 2, "P", 4]),
+                 "b": (onnx.FLOAT, [1, 2, "S", "S"])}
+        node = onnx.node("Attention", inputs, ["z"], domain="com.microsoft",
+                         attributes=[onnx.int_attribute("num_heads", 2), *attributes])
+        self.used = [name for name in inputs if name in kinds]
+        return self.write("model.onnx", onnx.model([node], [onnx.value(name, *kinds[name]) for name in self.used],
+                                                   [onnx.value("z", onnx.FLOAT, ["B", "S", 8])], [weights], 17,
+                                                   ["com.microsoft"]))
+
+    def check(self, inputs, *attributes):
+        model = self.attention(inputs, *attributes)
+        self.assertEqual(self.kiln("opt", model, "--no-offload").count("= attention("), 1)
+        self.kiln("compile", model, "-o", "program")
+        for rows, past in (1, 1), (5, 3):
+            shapes = {"x": f"2x{rows}x8", "m": f"2x{rows}", "p": f"2x2x2x{past}x4", "b": f"1x2x{rows}x{rows}"}
+            options = [f"--shape={name}={shapes[name]}" for name in self.used]
+            options += ["--random", "1", "--quiet", *(["--range", "m=0,2"] if "m" in self.used else [])]
+            self.kiln("run", model, *options, "--pipeline", "none", "--backend", "ref", "-o", "expected")
+            self.kiln("run", "program", *options, "--expect", "expected", "--rtol", "1e-5", "--atol", "1e-6")
+
+    def test_masks_and_past(self):
+        causal = onnx.int_attribute("unidirectional", 1)
+        self.check(["x", "w"])
+        self.check(["x", "w", "", "m"])
+        self.check(["x", "w", "", "m"], causal)
+        self.check(["x", "w", "", "m", "", "b"], causal)
+        self.check(["x", "w", "", "", "p"], causal)
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ Test(onnx_fused, activations)
             "  %z.sigmoid = sigmoid(%a) : f32[2,3,4]\n"
             "  %z = mul(%a, %z.sigmoid) : f32[2,3,4]\n  return %z\n");
     becomes("QuickGelu", "a", "z", NULL,
-            "  %z.alpha = const @z.alpha : f32[]\n"
-            "  %z.mul = mul(%a, %z.alpha) : f32[2,3,4]\n"
+            "  %z.number = const @z.number : f32[]\n"
+            "  %z.mul = mul(%a, %z.number) : f32[2,3,4]\n"
             "  %z.sigmoid = sigmoid(%z.mul) : f32[2,3,4]\n"
             "  %z = mul(%a, %z.sigmoid) : f32[2,3,4]\n  return %z\n");
     becomes("BiasAdd", "a,g,b", "z", NULL,
@@ -100,8 +100,8 @@ Test(onnx_fused, products)
                     "graph @g(%a: f32[2,4,3], %b: f32[2,4,5]) {\n"
                     "  %z.transpose = transpose(%a) {perm=[0,2,1]} : f32[2,3,4]\n"
                     "  %z.matmul = matmul(%z.transpose, %b) : f32[2,3,5]\n"
-                    "  %z.alpha = const @z.alpha : f32[]\n"
-                    "  %z = mul(%z.matmul, %z.alpha) : f32[2,3,5]\n  return %z\n}\n");
+                    "  %z.number = const @z.number : f32[]\n"
+                    "  %z = mul(%z.matmul, %z.number) : f32[2,3,5]\n  return %z\n}\n");
     product_becomes("2,3,5,4", "6,2,3,4", onnx_int("transB", 1), onnx_int("transBatchB", 1),
                     "graph @g(%a: f32[2,3,5,4], %b: f32[6,2,3,4]) {\n"
                     "  %z.transpose = transpose(%b) {perm=[1,2,3,0]} : f32[2,3,4,6]\n"
@@ -149,8 +149,8 @@ Test(onnx_fused, embeddings)
     onnx_expect(graph, 17,
                 "graph @g(%i: i32[2,3], %w: f32[9,4], %p: f32[7,4], %g: f32[4], %h: f32[4]) {\n"
                 "  %z.gather = gather(%w, %i) : f32[2,3,4]\n"
-                "  %z.shape = shape(%i) {end=2, start=1} : i64[1]\n"
                 "  %z.zero = const @z.zero : i64[1]\n"
+                "  %z.shape = shape(%i) {end=2, start=1} : i64[1]\n"
                 "  %z.slice = slice(%p, %z.zero, %z.shape, %z.zero) : f32[3,4]\n"
                 "  %z.add = add(%z.gather, %z.slice) : f32[2,3,4]\n"
                 "  %z = layer_normalization(%z.add, %g, %h) {epsilon=1e-12} : f32[2,3,4]\n"
@@ -192,8 +192,8 @@ Test(onnx_fused, heads)
                 "  %z.transpose_2 = transpose(%z.reshape_2) {perm=[0,2,1,3]} : f32[2,2,5,4]\n"
                 "  %z.transpose_3 = transpose(%z.transpose_1) {perm=[0,1,3,2]} : f32[2,2,4,5]\n"
                 "  %z.matmul = matmul(%z.transpose, %z.transpose_3) : f32[2,2,3,5]\n"
-                "  %z.scale = const @z.scale : f32[]\n"
-                "  %z.mul = mul(%z.matmul, %z.scale) : f32[2,2,3,5]\n"
+                "  %z.number = const @z.number : f32[]\n"
+                "  %z.mul = mul(%z.matmul, %z.number) : f32[2,2,3,5]\n"
                 "  %z.softmax = softmax(%z.mul) : f32[2,2,3,5]\n"
                 "  %z.matmul_1 = matmul(%z.softmax, %z.transpose_2) : f32[2,2,3,4]\n"
                 "  %z.transpose_4 = transpose(%z.matmul_1) {perm=[0,2,1,3]} : f32[2,3,2,4]\n"
@@ -221,6 +221,31 @@ Test(onnx_fused, heads_that_are_refused)
     onnx_node(graph, "com.microsoft:MultiHeadAttention", "q,q,q", "z", onnx_int("num_heads", 0),
               NULL);
     onnx_expect_error(graph, 17, KILN_ERROR_INVALID, "num_heads: expected 1 or more, found 0");
+}
+
+/* An Attention of a state of four rows, with a past of @past. */
+static GByteArray *
+graph_of_state(const char *past, GByteArray *attr)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "x", ONNX_F32, "2,4,8");
+    onnx_input(graph, "w", ONNX_F32, "8,24");
+    onnx_input(graph, "p", ONNX_F32, past);
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "com.microsoft:Attention", "x,w,,,p", "z", onnx_int("num_heads", 2), attr,
+              NULL);
+    return graph;
+}
+
+Test(onnx_fused, states_that_are_wrong)
+{
+    onnx_expect_error(graph_of_state("", NULL), 17, KILN_ERROR_SHAPE,
+                      "z (Attention): operand 4: expected rank 5, found f32[]");
+    onnx_expect_error(graph_of_state("2,2,2,3", NULL), 17, KILN_ERROR_SHAPE,
+                      "z (Attention): operand 4: expected rank 5, found f32[2,2,2,3]");
+    onnx_expect_error(
+        graph_of_state("2,2,2,3,4", onnx_ints("qkv_hidden_sizes", 2, (int64_t[]){ 8, 8 })), 17,
+        KILN_ERROR_INVALID, "qkv_hidden_sizes: expected 3 numbers, found 2");
 }
 
 /* --- weights of few bits --- */

@@ -154,8 +154,8 @@ Test(onnx_qlinear, gemm)
     onnx_expect(graph_of_gemm("a,s,o,b,t,,c,s,o", onnx_float("alpha", 0.5F)), 13,
                 GEMM_ARGUMENTS
                 "  %z.mul = mul(%s, %t) : f32[4]\n"
-                "  %z.alpha = const @z.alpha : f32[]\n"
-                "  %z.mul_1 = mul(%z.mul, %z.alpha) : f32[4]\n"
+                "  %z.number = const @z.number : f32[]\n"
+                "  %z.mul_1 = mul(%z.mul, %z.number) : f32[4]\n"
                 "  %z.cast = cast(%c) : f32[4]\n"
                 "  %z.mul_2 = mul(%z.cast, %z.mul_1) : f32[4]\n"
                 "  %z.gemm = gemm(%z.dequantize_linear, %z.dequantize_linear_1, %z.mul_2) "

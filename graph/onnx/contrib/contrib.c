@@ -1,41 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/onnx/contrib/contrib.h"
 
-#include "graph/module.h"
-#include "graph/onnx/steps.h"
-
-void *
-kiln_onnx_defaults(const KilnOnnxCall *call, KilnOp op)
-{
-    return kiln_op_attrs_new(op, call->function->module->arena);
-}
+#include "graph/onnx/convert.h"
 
 KilnValue *
-kiln_onnx_plus(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
+kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint32_t i)
 {
-    return b ? kiln_onnx_step_add(&(KilnOnnxSteps){ call, error }, a, b) : a;
+    KilnValue *b = kiln_onnx_operand(s->call, i);
+    return b ? kiln_onnx_step_add(s, a, b) : a;
 }
 
-KilnValue *
-kiln_onnx_times(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
-{
-    return kiln_onnx_step_mul(&(KilnOnnxSteps){ call, error }, a, b);
-}
-
-KilnValue *
-kiln_onnx_product(KilnOnnxCall *call, KilnValue *a, KilnValue *b, GError **error)
-{
-    return kiln_onnx_step_matmul(&(KilnOnnxSteps){ call, error }, a, b);
-}
-
-KilnValue *
-kiln_onnx_permuted(KilnOnnxCall *call, KilnValue *x, const int64_t *perm, uint32_t n,
-                   GError **error)
-{
-    return kiln_onnx_step_transpose(&(KilnOnnxSteps){ call, error }, x, perm, n);
-}
-
-/* The dims of a value of rank @rank whose channels come last, with the channels second. */
+/* perm[d] is the dim that becomes dim @d: the last one comes behind the first one. */
 static void
 channels_second(int rank, int64_t *perm)
 {
@@ -44,25 +19,25 @@ channels_second(int rank, int64_t *perm)
 }
 
 KilnValue *
-kiln_onnx_channels_second(KilnOnnxCall *call, KilnValue *x, GError **error)
+kiln_onnx_step_channels_second(const KilnOnnxSteps *s, KilnValue *a)
 {
     int64_t perm[KILN_MAX_RANK];
-    if (x->type.rank < 2) {
-        kiln_onnx_unsupported(call, error, "channels that are last in an operand of rank %d",
-                              x->type.rank);
+    if (a && a->type.rank < 2) {
+        kiln_onnx_unsupported(s->call, s->error, "channels that are last in an operand of rank %d",
+                              a->type.rank);
         return NULL;
     }
-    channels_second(x->type.rank, perm);
-    return kiln_onnx_permuted(call, x, perm, (uint32_t)x->type.rank, error);
+    channels_second(a ? a->type.rank : 0, perm);
+    return a ? kiln_onnx_step_transpose(s, a, perm, (uint32_t)a->type.rank) : NULL;
 }
 
 KilnValue *
-kiln_onnx_channels_last(KilnOnnxCall *call, KilnValue *x, GError **error)
+kiln_onnx_step_channels_last(const KilnOnnxSteps *s, KilnValue *a)
 {
     int64_t perm[KILN_MAX_RANK], back[KILN_MAX_RANK];
-    int rank = x ? x->type.rank : 0;
+    int rank = a ? a->type.rank : 0;
     channels_second(rank, perm);
     for (int d = 0; d < rank; d++)
         back[perm[d]] = d;
-    return kiln_onnx_permuted(call, x, back, (uint32_t)rank, error);
+    return a ? kiln_onnx_step_transpose(s, a, back, (uint32_t)rank) : NULL;
 }

@@ -3,13 +3,12 @@
  * bias, products and convolutions with what follows them. Each becomes the operators that it was
  * made of. Passes fuse them again where a kernel takes them together. */
 #include "graph/graph.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/activation.h"
 #include "graph/op/bounds.h"
-#include "graph/op/cast.h"
 #include "graph/op/conv.h"
 #include "graph/op/math.h"
 #include "graph/op/qproduct.h"
@@ -18,87 +17,87 @@
 
 #include <string.h>
 
-/* @x plus operand @i, where there is one. */
-static KilnValue *
-plus(KilnOnnxCall *call, KilnValue *x, uint32_t i, GError **error)
-{
-    return kiln_onnx_plus(call, x, kiln_onnx_operand(call, i), error);
-}
-
 /* --- activations --- */
 
 static KilnValue *
-gelu(KilnOnnxCall *call, KilnValue *x, const char *approximate, GError **error)
+gelu(const KilnOnnxSteps *s, KilnValue *x, const char *approximate)
 {
-    KilnAttrs_gelu *attrs = kiln_onnx_defaults(call, KILN_OP_gelu);
-    attrs->approximate = approximate;
-    return x ? kiln_onnx_build1(call, KILN_OP_gelu, attrs, x, error) : NULL;
+    KilnAttrs_gelu attrs = { .approximate = approximate };
+    return kiln_onnx_step1(s, KILN_OP_gelu, &attrs, x);
+}
+
+/* Operand 0 plus operand 1, which must be there. */
+static KilnValue *
+biased(const KilnOnnxSteps *s)
+{
+    KilnValue *x = kiln_onnx_need(s->call, 0, s->error);
+    KilnValue *bias = x ? kiln_onnx_need(s->call, 1, s->error) : NULL;
+    return kiln_onnx_step_add(s, x, bias);
 }
 
 gboolean
 kiln_onnx_convert_bias_gelu(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *x = kiln_onnx_need(call, 0, error);
-    KilnValue *sum = x && kiln_onnx_need(call, 1, error) ? plus(call, x, 1, error) : NULL;
-    return sum && kiln_onnx_set_result(call, 0, gelu(call, sum, "none", error));
+    const KilnOnnxSteps s = { call, error };
+    return kiln_onnx_set_result(call, 0, gelu(&s, biased(&s), "none"));
 }
 
 gboolean
 kiln_onnx_convert_fast_gelu(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *sum = plus(call, kiln_onnx_need(call, 0, error), 1, error);
-    return sum && kiln_onnx_set_result(call, 0, gelu(call, sum, "tanh", error));
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    return kiln_onnx_set_result(call, 0, gelu(&s, kiln_onnx_step_add_operand(&s, x, 1), "tanh"));
 }
 
 /*   x * sigmoid(alpha * x) */
 gboolean
 kiln_onnx_convert_quick_gelu(KilnOnnxCall *call, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     KilnValue *x = kiln_onnx_need(call, 0, error);
     float alpha = 1.702F;
     if (!x || !kiln_onnx_take_float(call, "alpha", &alpha, error))
         return FALSE;
-    KilnValue *scaled = x;
-    if (alpha != 1)
-        scaled = kiln_onnx_times(
-            call, x, kiln_onnx_scalar(call, "alpha", x->type.dtype, (double)alpha), error);
-    KilnValue *gate = scaled ? kiln_onnx_build1(call, KILN_OP_sigmoid, NULL, scaled, error) : NULL;
-    return gate && kiln_onnx_set_result(call, 0, kiln_onnx_times(call, x, gate, error));
+    KilnValue *scaled = alpha == 1 ? x : kiln_onnx_step_mul_number(&s, x, (double)alpha);
+    KilnValue *gate = kiln_onnx_step1(&s, KILN_OP_sigmoid, NULL, scaled);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_mul(&s, x, gate));
 }
 
 /*   x + bias + skip */
 gboolean
 kiln_onnx_convert_bias_add(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *x = kiln_onnx_need(call, 0, error);
-    if (!x || !kiln_onnx_need(call, 1, error) || !kiln_onnx_need(call, 2, error))
-        return FALSE;
-    return kiln_onnx_set_result(call, 0, plus(call, plus(call, x, 1, error), 2, error));
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *sum = biased(&s), *skip = sum ? kiln_onnx_need(call, 2, error) : NULL;
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_add(&s, sum, skip));
+}
+
+/* The results of a node of @op. NULL: it failed. */
+static KilnValue *
+results_of(KilnOnnxCall *call, KilnOp op, const void *attrs, KilnValue *x, uint32_t n,
+           const char *suffix, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("%s.%s", call->base, suffix);
+    const KilnNodeSpec spec = { .op = op,
+                                .operands = &x,
+                                .n_operands = 1,
+                                .n_results = n,
+                                .attrs = attrs,
+                                .result_name = name };
+    KilnNode *node = x ? kiln_node_new(call->function, &spec, error) : NULL;
+    return node ? node->results : NULL;
 }
 
 /* The first half of x + bias along the last axis, times gelu of the second half. */
 gboolean
 kiln_onnx_convert_bias_split_gelu(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *x = kiln_onnx_need(call, 0, error);
-    KilnValue *sum = x && kiln_onnx_need(call, 1, error) ? plus(call, x, 1, error) : NULL;
-    if (!sum)
-        return FALSE;
-    KilnAttrs_split *attrs = kiln_onnx_defaults(call, KILN_OP_split);
-    attrs->axis = -1;
-    attrs->num_outputs = 2;
-    g_autofree char *name = g_strdup_printf("%s.halves", call->base);
-    KilnNode *halves = kiln_node_new(call->function,
-                                     &(KilnNodeSpec){ .op = KILN_OP_split,
-                                                      .operands = &sum,
-                                                      .n_operands = 1,
-                                                      .n_results = 2,
-                                                      .attrs = attrs,
-                                                      .result_name = name },
-                                     error);
-    KilnValue *gate = halves ? gelu(call, &halves->results[1], "none", error) : NULL;
-    return gate &&
-           kiln_onnx_set_result(call, 0, kiln_onnx_times(call, &halves->results[0], gate, error));
+    const KilnOnnxSteps s = { call, error };
+    KilnAttrs_split attrs = { .axis = -1, .num_outputs = 2 };
+    KilnValue *halves = results_of(call, KILN_OP_split, &attrs, biased(&s), 2, "halves", error);
+    KilnValue *gate = halves ? gelu(&s, &halves[1], "none") : NULL;
+    return kiln_onnx_set_result(call, 0, gate ? kiln_onnx_step_mul(&s, &halves[0], gate) : NULL);
 }
 
 /* --- activations by name --- */
@@ -111,72 +110,65 @@ typedef struct {
 } Activation;
 
 static KilnValue *
-clip(KilnOnnxCall *call, const Activation *activation, KilnValue *x, GError **error)
+clip(const KilnOnnxSteps *s, const Activation *activation, KilnValue *x)
 {
-    KilnValue *operands[] = {
-        x, kiln_onnx_scalar(call, "min", x->type.dtype, (double)activation->numbers[0]),
-        kiln_onnx_scalar(call, "max", x->type.dtype, (double)activation->numbers[1])
-    };
-    return kiln_onnx_build(call, KILN_OP_clip, NULL, operands, G_N_ELEMENTS(operands), error);
+    KilnDType dtype = x->type.dtype;
+    return kiln_onnx_step3(s, KILN_OP_clip, NULL, x,
+                           kiln_onnx_scalar(s->call, "min", dtype, (double)activation->numbers[0]),
+                           kiln_onnx_scalar(s->call, "max", dtype, (double)activation->numbers[1]));
 }
 
 static KilnValue *
-activate(KilnOnnxCall *call, const Activation *activation, KilnValue *x, GError **error)
+activate(const KilnOnnxSteps *s, const Activation *activation, KilnValue *x)
 {
-    static const struct {
+    const float *numbers = activation->numbers;
+    const KilnAttrs_leaky_relu leaky = { .alpha = numbers[0] };
+    const KilnAttrs_hard_sigmoid hard = { .alpha = numbers[0], .beta = numbers[1] };
+    const struct {
         const char *name;
         KilnOp op;
         uint32_t n; /* numbers that it has */
-    } known[] = { { "Relu", KILN_OP_relu, 0 },
-                  { "Tanh", KILN_OP_tanh, 0 },
-                  { "Sigmoid", KILN_OP_sigmoid, 0 },
-                  { "LeakyRelu", KILN_OP_leaky_relu, 1 },
-                  { "HardSigmoid", KILN_OP_hard_sigmoid, 2 },
-                  { "Clip", KILN_OP_clip, 2 } };
+        const void *attrs;
+    } known[] = { { "Relu", KILN_OP_relu, 0, NULL },
+                  { "Tanh", KILN_OP_tanh, 0, NULL },
+                  { "Sigmoid", KILN_OP_sigmoid, 0, NULL },
+                  { "LeakyRelu", KILN_OP_leaky_relu, 1, &leaky },
+                  { "HardSigmoid", KILN_OP_hard_sigmoid, 2, &hard },
+                  { "Clip", KILN_OP_clip, 2, NULL } };
     size_t i = 0;
     if (!x || !activation->name || !*activation->name)
         return x;
     while (i < G_N_ELEMENTS(known) && strcmp(known[i].name, activation->name) != 0)
         i++;
-    if (i == G_N_ELEMENTS(known)) {
-        kiln_onnx_unsupported(call, error, "activation %s", activation->name);
-        return NULL;
-    }
-    if (activation->n < known[i].n) {
-        kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "%s: expected %u numbers, found %u",
+    if (i == G_N_ELEMENTS(known))
+        kiln_onnx_unsupported(s->call, s->error, "activation %s", activation->name);
+    else if (activation->n < known[i].n)
+        kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error, "%s: expected %u numbers, found %u",
                         activation->name, known[i].n, activation->n);
-        return NULL;
-    }
-    if (known[i].op == KILN_OP_clip)
-        return clip(call, activation, x, error);
-    void *attrs = kiln_onnx_defaults(call, known[i].op);
-    if (known[i].op == KILN_OP_leaky_relu)
-        ((KilnAttrs_leaky_relu *)attrs)->alpha = activation->numbers[0];
-    if (known[i].op == KILN_OP_hard_sigmoid) {
-        ((KilnAttrs_hard_sigmoid *)attrs)->alpha = activation->numbers[0];
-        ((KilnAttrs_hard_sigmoid *)attrs)->beta = activation->numbers[1];
-    }
-    return kiln_onnx_build1(call, known[i].op, attrs, x, error);
+    else if (known[i].op == KILN_OP_clip)
+        return clip(s, activation, x);
+    else
+        return kiln_onnx_step1(s, known[i].op, known[i].attrs, x);
+    return NULL;
 }
 
 /* --- convolutions and products --- */
 
-/* The row's operator of the first @n operands. */
+/* The row's operator of the first three operands, the last of which may be absent. */
 static KilnValue *
-first_part(KilnOnnxCall *call, uint32_t n, GError **error)
+first_part(KilnOnnxCall *call, GError **error)
 {
-    if (!kiln_onnx_read_attrs(call, error))
-        return NULL;
-    n = MIN(n, call->n_operands);
-    while (n > 2 && !call->operands[n - 1])
-        n--;
-    return kiln_onnx_build(call, call->op, call->attrs, call->operands, n, error);
+    return kiln_onnx_read_attrs(call, error)
+               ? kiln_onnx_build(call, call->op, call->attrs, call->operands,
+                                 kiln_onnx_operand(call, 2) ? 3 : MIN(call->n_operands, 2u), error)
+               : NULL;
 }
 
 /*   activation(conv(x, w, b) + z) */
 gboolean
 kiln_onnx_convert_fused_conv(KilnOnnxCall *call, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     Activation activation = { .name = NULL };
     KilnFloats numbers = { 0 };
     if (!kiln_onnx_take_text(call, "activation", &activation.name, error) ||
@@ -185,14 +177,15 @@ kiln_onnx_convert_fused_conv(KilnOnnxCall *call, GError **error)
     activation.n = MIN(numbers.n, 2u);
     for (uint32_t i = 0; i < activation.n; i++)
         activation.numbers[i] = numbers.v[i];
-    KilnValue *sum = plus(call, first_part(call, 3, error), 3, error);
-    return sum && kiln_onnx_set_result(call, 0, activate(call, &activation, sum, error));
+    KilnValue *sum = kiln_onnx_step_add_operand(&s, first_part(call, error), 3);
+    return kiln_onnx_set_result(call, 0, activate(&s, &activation, sum));
 }
 
 /*   activation(gemm(a, b, c)) */
 gboolean
 kiln_onnx_convert_fused_gemm(KilnOnnxCall *call, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     Activation activation = { NULL, { 0.01F, 0 }, 2 };
     float unused = 0;
     if (!kiln_onnx_take_text(call, "activation", &activation.name, error) ||
@@ -200,20 +193,19 @@ kiln_onnx_convert_fused_gemm(KilnOnnxCall *call, GError **error)
         !kiln_onnx_take_float(call, "activation_beta", &activation.numbers[1], error) ||
         !kiln_onnx_take_float(call, "activation_gamma", &unused, error))
         return FALSE;
-    KilnValue *y = first_part(call, 3, error);
-    return y && kiln_onnx_set_result(call, 0, activate(call, &activation, y, error));
+    return kiln_onnx_set_result(call, 0, activate(&s, &activation, first_part(call, error)));
 }
 
 /* A side of a product: @batch moves dim 0 before the last one, @last swaps the last two then. */
 static KilnValue *
-side(KilnOnnxCall *call, uint32_t i, bool batch, bool last, GError **error)
+side(const KilnOnnxSteps *s, uint32_t i, bool batch, bool last)
 {
-    KilnValue *x = kiln_onnx_need(call, i, error);
+    KilnValue *x = kiln_onnx_need(s->call, i, s->error);
     int64_t perm[KILN_MAX_RANK], rank = x ? x->type.rank : 0;
     if (!x || (!batch && !last))
         return x;
     if (rank < 0) {
-        kiln_onnx_unsupported(call, error, "an operand of unknown rank that is transposed");
+        kiln_onnx_unsupported(s->call, s->error, "an operand of unknown rank that is transposed");
         return NULL;
     }
     if (rank < 2)
@@ -225,13 +217,14 @@ side(KilnOnnxCall *call, uint32_t i, bool batch, bool last, GError **error)
         perm[rank - 1] = perm[rank - 2];
         perm[rank - 2] = swap;
     }
-    return kiln_onnx_permuted(call, x, perm, (uint32_t)rank, error);
+    return kiln_onnx_step_transpose(s, x, perm, (uint32_t)rank);
 }
 
 /*   alpha * matmul(a, b), each transposed as the attributes say */
 gboolean
 kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     int64_t trans[2] = { 0, 0 }, batch[2] = { 0, 0 };
     float alpha = 1;
     if (!kiln_onnx_take_int(call, "transA", &trans[0], error) ||
@@ -240,77 +233,71 @@ kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
         !kiln_onnx_take_int(call, "transBatchB", &batch[1], error) ||
         !kiln_onnx_take_float(call, "alpha", &alpha, error))
         return FALSE;
-    KilnValue *a = side(call, 0, batch[0], trans[0], error);
-    KilnValue *b = a ? side(call, 1, batch[1], trans[1], error) : NULL;
-    KilnValue *y = b ? kiln_onnx_product(call, a, b, error) : NULL;
-    if (y && alpha != 1)
-        y = kiln_onnx_times(call, y, kiln_onnx_scalar(call, "alpha", a->type.dtype, (double)alpha),
-                            error);
-    return kiln_onnx_set_result(call, 0, y);
+    KilnValue *a = side(&s, 0, batch[0], trans[0]);
+    KilnValue *y = kiln_onnx_step_matmul(&s, a, a ? side(&s, 1, batch[1], trans[1]) : NULL);
+    return kiln_onnx_set_result(call, 0,
+                                alpha == 1 ? y : kiln_onnx_step_mul_number(&s, y, (double)alpha));
 }
 
 /* A convolution of [N, H, W, C]. The filter is that of the plain one. */
 gboolean
 kiln_onnx_convert_nhwc_conv(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *x = kiln_onnx_need(call, 0, error);
-    call->operands[0] = x ? kiln_onnx_channels_second(call, x, error) : NULL;
-    KilnValue *y = call->operands[0] ? first_part(call, 3, error) : NULL;
-    return y && kiln_onnx_set_result(call, 0, kiln_onnx_channels_last(call, y, error));
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *x = kiln_onnx_step_channels_second(&s, kiln_onnx_need(call, 0, error));
+    if (!x)
+        return FALSE;
+    call->operands[0] = x;
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_channels_last(&s, first_part(call, error)));
 }
 
 /* --- products of integers --- */
 
-/* The integers of matmul_integer as floats, times both scales, plus operand @bias. */
+/* The product of the integers @a and @b as floats, times both scales, plus operand @bias. The
+ * zero points @zeros may be NULL. */
 static gboolean
-scale_product(KilnOnnxCall *call, KilnValue *integers, KilnValue *a_scale, KilnValue *b_scale,
-              uint32_t bias, GError **error)
+scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, KilnValue *const zeros[2],
+               KilnValue *const scales[2], uint32_t bias)
 {
-    KilnAttrs_cast to = { .to = a_scale->type.dtype };
-    KilnValue *scale = integers ? kiln_onnx_times(call, a_scale, b_scale, error) : NULL;
-    KilnValue *floats = scale ? kiln_onnx_build1(call, KILN_OP_cast, &to, integers, error) : NULL;
-    KilnValue *y = floats ? kiln_onnx_times(call, floats, scale, error) : NULL;
-    return kiln_onnx_set_result(call, 0, plus(call, y, bias, error));
+    KilnValue *operands[] = { a, b, zeros[0], zeros[1] };
+    KilnValue *integers = kiln_onnx_build(s->call, KILN_OP_matmul_integer, NULL, operands,
+                                          zeros[1]   ? 4
+                                          : zeros[0] ? 3
+                                                     : 2,
+                                          s->error);
+    KilnValue *scale = integers ? kiln_onnx_step_mul(s, scales[0], scales[1]) : NULL;
+    KilnValue *floats = kiln_onnx_step_cast(s, integers, scales[0]->type.dtype);
+    KilnValue *y = scale ? kiln_onnx_step_mul(s, floats, scale) : NULL;
+    return kiln_onnx_set_result(s->call, 0, kiln_onnx_step_add_operand(s, y, bias));
 }
 
 /*   (a - az) . (b - bz) * (as * bs) + bias, of (a, b, as, bs, az, bz, bias) */
 gboolean
 kiln_onnx_convert_matmul_integer_to_float(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *operands[] = { kiln_onnx_need(call, 0, error), NULL, kiln_onnx_operand(call, 4),
-                              kiln_onnx_operand(call, 5) };
-    if (!operands[0] || !(operands[1] = kiln_onnx_need(call, 1, error)))
-        return FALSE;
-    KilnValue *a_scale = kiln_onnx_need(call, 2, error);
-    KilnValue *b_scale = a_scale ? kiln_onnx_need(call, 3, error) : NULL;
-    uint32_t n = operands[3] ? 4 : operands[2] ? 3 : 2;
-    return b_scale &&
-           scale_product(call,
-                         kiln_onnx_build(call, KILN_OP_matmul_integer, NULL, operands, n, error),
-                         a_scale, b_scale, 6, error);
+    const KilnOnnxSteps s = { call, error };
+    for (uint32_t i = 0; i < 4; i++) {
+        if (!kiln_onnx_need(call, i, error))
+            return FALSE;
+    }
+    KilnValue *zeros[] = { kiln_onnx_operand(call, 4), kiln_onnx_operand(call, 5) };
+    return scaled_product(&s, call->operands[0], call->operands[1], zeros, call->operands + 2, 6);
 }
 
 /* The same of (a, b, bs, bz, bias), where a is quantized first. */
 gboolean
 kiln_onnx_convert_dynamic_quantize_matmul(KilnOnnxCall *call, GError **error)
 {
-    KilnValue *a = kiln_onnx_need(call, 0, error), *b = a ? kiln_onnx_need(call, 1, error) : NULL;
-    KilnValue *b_scale = b ? kiln_onnx_need(call, 2, error) : NULL;
-    if (!b_scale)
+    const KilnOnnxSteps s = { call, error };
+    for (uint32_t i = 0; i < 3; i++) {
+        if (!kiln_onnx_need(call, i, error))
+            return FALSE;
+    }
+    KilnValue *a = results_of(call, KILN_OP_dynamic_quantize_linear, NULL, call->operands[0], 3,
+                              "quantized", error);
+    if (!a)
         return FALSE;
-    g_autofree char *name = g_strdup_printf("%s.quantized", call->base);
-    KilnNode *node = kiln_node_new(call->function,
-                                   &(KilnNodeSpec){ .op = KILN_OP_dynamic_quantize_linear,
-                                                    .operands = &a,
-                                                    .n_operands = 1,
-                                                    .n_results = 3,
-                                                    .result_name = name },
-                                   error);
-    if (!node)
-        return FALSE;
-    KilnValue *operands[] = { &node->results[0], b, &node->results[2], kiln_onnx_operand(call, 3) };
-    return scale_product(
-        call,
-        kiln_onnx_build(call, KILN_OP_matmul_integer, NULL, operands, operands[3] ? 4 : 3, error),
-        &node->results[1], b_scale, 4, error);
+    KilnValue *zeros[] = { &a[2], kiln_onnx_operand(call, 3) };
+    KilnValue *scales[] = { &a[1], call->operands[2] };
+    return scaled_product(&s, &a[0], call->operands[1], zeros, scales, 4);
 }

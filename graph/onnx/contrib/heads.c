@@ -2,22 +2,17 @@
 /* Attention of com.microsoft: of a hidden state and merged weights (Attention), or of queries, keys
  * and values that were projected before (MultiHeadAttention). Both become
  *
- *   softmax(q . transpose(k) * scale + masks) . v
+ *   softmax(q . transpose(k) * scale + bias) . v
  *
- * on [batch, heads, rows, head size]. Sizes that are open stay open: shapes are computed from the
- * operands. */
+ * on [batch, heads, rows, head size], where the bias is the sum of all masks: raise-attention looks
+ * for one. Sizes that are open stay open: shapes are computed from the operands. */
 #include "graph/graph.h"
-#include "graph/module.h"
-#include "graph/node.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/cast.h"
-#include "graph/op/concat.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
-#include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 
 #include <float.h>
@@ -26,44 +21,13 @@
 
 /* What the attributes say, and what is attended. */
 typedef struct {
+    KilnOnnxSteps s;
     KilnOnnxCall *call;
     int64_t heads, causal;
     float scale;          /* 0: one over the root of the head size */
     float filter;         /* is added where a mask of integers has 0 */
     KilnValue *q, *k, *v; /* [batch, heads, rows, head size] */
 } Heads;
-
-/* Dims of 0 are those of @x. */
-static KilnValue *
-reshaped(KilnOnnxCall *call, KilnValue *x, const int64_t *dims, uint32_t n, GError **error)
-{
-    const KilnOnnxSteps steps = { call, error };
-    KilnOnnxExtent extents[4];
-    if (!x)
-        return NULL;
-    for (uint32_t i = 0; i < n; i++)
-        extents[i] = dims[i] ? (KilnOnnxExtent)KILN_ONNX_NUMBER(dims[i])
-                             : (KilnOnnxExtent)KILN_ONNX_DIM(x, (int)i);
-    return kiln_onnx_step_reshape(&steps, x, extents, n);
-}
-
-/* @x with a dim of 1 as dim @d. */
-static KilnValue *
-unsqueezed(KilnOnnxCall *call, KilnValue *x, int64_t d, GError **error)
-{
-    const KilnOnnxSteps steps = { call, error };
-    return kiln_onnx_step_unsqueeze(&steps, x, &d, 1);
-}
-
-/* Columns @first to @first + @n of the last dim of @x. */
-static KilnValue *
-columns(KilnOnnxCall *call, KilnValue *x, int64_t first, int64_t n, GError **error)
-{
-    KilnValue *operands[] = { x, kiln_onnx_ints(call, "first", (int64_t[]){ first }, 1),
-                              kiln_onnx_ints(call, "end", (int64_t[]){ first + n }, 1),
-                              kiln_onnx_ints(call, "last", (int64_t[]){ -1 }, 1) };
-    return kiln_onnx_build(call, KILN_OP_slice, NULL, operands, G_N_ELEMENTS(operands), error);
-}
 
 static gboolean
 read_heads(Heads *self, GError **error)
@@ -82,169 +46,170 @@ read_heads(Heads *self, GError **error)
 
 /* [batch, rows, hidden] as [batch, heads, rows, hidden / heads] */
 static KilnValue *
-split_heads(const Heads *self, KilnValue *x, GError **error)
+split_heads(const Heads *self, KilnValue *x)
 {
     static const int64_t perm[] = { 0, 2, 1, 3 };
-    const int64_t dims[] = { 0, 0, self->heads, -1 };
-    return kiln_onnx_permuted(self->call, reshaped(self->call, x, dims, 4, error), perm, 4, error);
+    const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
+                                       KILN_ONNX_NUMBER(self->heads), KILN_ONNX_NUMBER(-1) };
+    return x ? kiln_onnx_step_transpose(&self->s, kiln_onnx_step_reshape(&self->s, x, extents, 4),
+                                        perm, 4)
+             : NULL;
 }
 
 /* --- masks --- */
 
-/* The extent of dim @d of @x as a scalar. */
-static KilnValue *
-extent(KilnOnnxCall *call, KilnValue *x, int d, GError **error)
-{
-    const KilnOnnxSteps steps = { call, error };
-    return kiln_onnx_step_extent(&steps, x, d);
-}
-
 /* 0 to @n - 1 */
 static KilnValue *
-count_to(KilnOnnxCall *call, KilnValue *n, GError **error)
+count_to(const Heads *self, KilnValue *n)
 {
-    KilnValue *operands[] = { kiln_onnx_scalar(call, "from", KILN_DTYPE_i64, 0), n,
-                              kiln_onnx_scalar(call, "by", KILN_DTYPE_i64, 1) };
-    return n ? kiln_onnx_build(call, KILN_OP_range, NULL, operands, 3, error) : NULL;
+    return kiln_onnx_step3(&self->s, KILN_OP_range, NULL,
+                           kiln_onnx_scalar(self->call, "from", KILN_DTYPE_i64, 0), n,
+                           kiln_onnx_scalar(self->call, "by", KILN_DTYPE_i64, 1));
 }
 
 /* 0 where @keep, else @filter. */
 static KilnValue *
-as_bias(const Heads *self, KilnValue *keep, float filter, GError **error)
+as_bias(const Heads *self, KilnValue *keep, float filter)
 {
     KilnDType dtype = self->q->type.dtype;
-    KilnValue *operands[] = { keep, kiln_onnx_scalar(self->call, "kept", dtype, 0),
-                              kiln_onnx_scalar(self->call, "masked", dtype, (double)filter) };
-    return keep ? kiln_onnx_build(self->call, KILN_OP_where, NULL, operands, 3, error) : NULL;
+    return kiln_onnx_step3(&self->s, KILN_OP_where, NULL, keep,
+                           kiln_onnx_scalar(self->call, "kept", dtype, 0),
+                           kiln_onnx_scalar(self->call, "masked", dtype, (double)filter));
 }
 
 /* Row i of the queries sees the keys up to i + keys - rows. */
 static KilnValue *
-causal_bias(const Heads *self, GError **error)
+causal_bias(const Heads *self)
 {
-    KilnOnnxCall *call = self->call;
-    KilnValue *rows = extent(call, self->q, 2, error);
-    KilnValue *keys = rows ? extent(call, self->k, 2, error) : NULL;
-    KilnValue *minus =
-        keys ? kiln_onnx_times(call, rows, kiln_onnx_scalar(call, "minus", KILN_DTYPE_i64, -1),
-                               error)
-             : NULL;
-    KilnValue *offset = minus ? kiln_onnx_plus(call, keys, minus, error) : NULL;
-    KilnValue *own =
-        offset ? kiln_onnx_plus(call, count_to(call, rows, error), offset, error) : NULL;
-    KilnValue *column = reshaped(call, own, (int64_t[]){ -1, 1 }, 2, error);
-    KilnValue *seen = column ? count_to(call, keys, error) : NULL;
-    KilnValue *keep =
-        seen ? kiln_onnx_build2(call, KILN_OP_less_or_equal, NULL, seen, column, error) : NULL;
-    return as_bias(self, keep, -FLT_MAX, error);
+    static const int64_t axis[] = { 1 };
+    const KilnOnnxSteps *s = &self->s;
+    KilnValue *rows = kiln_onnx_step_extent(s, self->q, 2);
+    KilnValue *keys = kiln_onnx_step_extent(s, self->k, 2);
+    KilnValue *last =
+        kiln_onnx_step_add(s, count_to(self, rows), kiln_onnx_step_sub(s, keys, rows));
+    KilnValue *keep = kiln_onnx_step2(s, KILN_OP_less_or_equal, NULL, count_to(self, keys),
+                                      kiln_onnx_step_unsqueeze(s, last, axis, 1));
+    return as_bias(self, keep, -FLT_MAX);
 }
 
-/* Numbers of keys per batch: [batch]. */
+/* How many keys each batch has, [batch], as [batch, 1, 1, keys]. */
 static KilnValue *
-keep_lengths(const Heads *self, KilnValue *lengths, GError **error)
+keep_lengths(const Heads *self, KilnValue *lengths)
 {
-    KilnAttrs_cast to = { .to = KILN_DTYPE_i64 };
-    KilnOnnxCall *call = self->call;
-    KilnValue *wide = kiln_onnx_build1(call, KILN_OP_cast, &to, lengths, error);
-    KilnValue *column = reshaped(call, wide, (int64_t[]){ -1, 1, 1, 1 }, 4, error);
-    KilnValue *keys = column ? count_to(call, extent(call, self->k, 2, error), error) : NULL;
-    return keys ? kiln_onnx_build2(call, KILN_OP_less, NULL, keys, column, error) : NULL;
+    static const int64_t axes[] = { 1, 2, 3 };
+    const KilnOnnxSteps *s = &self->s;
+    KilnValue *n = kiln_onnx_step_cast(s, lengths, KILN_DTYPE_i64);
+    KilnValue *keys = count_to(self, kiln_onnx_step_extent(s, self->k, 2));
+    return kiln_onnx_step2(s, KILN_OP_less, NULL, keys, kiln_onnx_step_unsqueeze(s, n, axes, 3));
 }
 
-/* A mask of integers: 1 keeps. [batch, keys] or [batch, rows, keys]. */
+/* A mask of integers, of which 1 keeps: [batch, keys] or [batch, rows, keys] with a dim for heads,
+ * and one for rows where it has none. */
 static KilnValue *
-keep_ones(const Heads *self, KilnValue *mask, GError **error)
+keep_ones(const Heads *self, KilnValue *mask)
 {
-    KilnAttrs_cast to = { .to = KILN_DTYPE_bool };
-    static const int64_t dims[] = { 0, 1, 1, -1 };
-    KilnValue *keep = kiln_onnx_build1(self->call, KILN_OP_cast, &to, mask, error);
-    if (mask->type.rank == 2)
-        return reshaped(self->call, keep, dims, 4, error);
-    return unsqueezed(self->call, keep, 1, error);
+    static const int64_t axes[] = { 1, 2 };
+    KilnValue *keep = kiln_onnx_step_cast(&self->s, mask, KILN_DTYPE_bool);
+    return kiln_onnx_step_unsqueeze(&self->s, keep, axes, mask->type.rank == 2 ? 2 : 1);
 }
 
-/* @scores with what operand @i masks. */
-static KilnValue *
-with_mask(const Heads *self, KilnValue *scores, uint32_t i, GError **error)
+static gboolean
+check_mask(const Heads *self, const KilnValue *mask, GError **error)
 {
-    KilnOnnxCall *call = self->call;
-    KilnValue *mask = kiln_onnx_operand(call, i), *keep;
-    if (!scores || !mask)
-        return scores;
-    bool lengths = mask->type.rank == 1 && kiln_type_equal_dims(&mask->type, 0, &self->q->type, 0);
-    if (mask->type.rank == 1 && !lengths)
-        kiln_onnx_unsupported(call, error, "a mask of rank 1 that is not a length for each batch");
-    else if (mask->type.rank < 1 || mask->type.rank > 3)
-        kiln_onnx_unsupported(call, error, "a mask of rank %d", mask->type.rank);
-    else {
-        keep = lengths ? keep_lengths(self, mask, error) : keep_ones(self, mask, error);
-        KilnValue *bias = as_bias(self, keep, self->filter, error);
-        return bias ? kiln_onnx_plus(call, scores, bias, error) : NULL;
+    if (mask->type.rank < 1 || mask->type.rank > 3)
+        return kiln_onnx_unsupported(self->call, error, "a mask of rank %d", mask->type.rank);
+    return mask->type.rank > 1 || kiln_type_equal_dims(&mask->type, 0, &self->q->type, 0) ||
+           kiln_onnx_unsupported(self->call, error,
+                                 "a mask of rank 1 that is not a length for each batch");
+}
+
+/* Both; each may be absent. */
+static KilnValue *
+joined(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    return a && b ? kiln_onnx_step_add(s, a, b) : a ? a : b;
+}
+
+/* The sum of all that is added to the scores, in *@out; NULL where there is nothing. */
+static gboolean
+sum_masks(const Heads *self, uint32_t mask, uint32_t bias, KilnValue **out, GError **error)
+{
+    KilnValue *keep = kiln_onnx_operand(self->call, mask), *causal = NULL;
+    *out = NULL;
+    if (keep) {
+        if (!check_mask(self, keep, error))
+            return FALSE;
+        keep = keep->type.rank == 1 ? keep_lengths(self, keep) : keep_ones(self, keep);
+        if (!(*out = as_bias(self, keep, self->filter)))
+            return FALSE;
     }
-    return NULL;
+    if (self->causal && !(causal = causal_bias(self)))
+        return FALSE;
+    KilnValue *both = joined(&self->s, *out, causal), *more = kiln_onnx_operand(self->call, bias);
+    *out = joined(&self->s, both, more);
+    return *out || (!keep && !causal && !more);
 }
 
 /* --- attention --- */
 
-/* @mask and @bias: operands. The result is [batch, rows, hidden]. */
-static KilnValue *
-attend(const Heads *self, uint32_t mask, uint32_t bias, GError **error)
+static gboolean
+find_scale(Heads *self, GError **error)
 {
-    static const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 }, merge[] = { 0, 0, -1 };
-    KilnOnnxCall *call = self->call;
     int64_t size = self->q->type.dims[3];
-    float scale = self->scale;
-    if (scale == 0 && size < 1) {
-        kiln_onnx_unsupported(call, error, "a head size that is not known");
-        return NULL;
-    }
-    if (scale == 0)
-        scale = 1 / sqrtf((float)size);
-    KilnValue *keys = kiln_onnx_permuted(call, self->k, swap, 4, error);
-    KilnValue *scores = keys ? kiln_onnx_product(call, self->q, keys, error) : NULL;
-    if (scores)
-        scores = kiln_onnx_times(
-            call, scores, kiln_onnx_scalar(call, "scale", self->q->type.dtype, (double)scale),
-            error);
-    scores = with_mask(self, scores, mask, error);
-    if (scores && self->causal) {
-        KilnValue *causal = causal_bias(self, error);
-        scores = causal ? kiln_onnx_plus(call, scores, causal, error) : NULL;
-    }
-    if (scores)
-        scores = kiln_onnx_plus(call, scores, kiln_onnx_operand(call, bias), error);
-    KilnValue *weights =
-        scores ? kiln_onnx_build1(call, KILN_OP_softmax, NULL, scores, error) : NULL;
-    KilnValue *y = weights ? kiln_onnx_product(call, weights, self->v, error) : NULL;
-    return reshaped(call, kiln_onnx_permuted(call, y, back, 4, error), merge, 3, error);
+    if (self->scale == 0 && size > 0)
+        self->scale = 1 / sqrtf((float)size);
+    return self->scale != 0 ||
+           kiln_onnx_unsupported(self->call, error, "a head size that is not known");
 }
 
-/* @past before @x along the rows. */
-static KilnValue *
-appended(KilnOnnxCall *call, KilnValue *past, KilnValue *x, GError **error)
+/* Sets result 0, [batch, rows, hidden]. @mask and @bias: operands. */
+static gboolean
+attend(Heads *self, uint32_t mask, uint32_t bias, GError **error)
 {
-    KilnAttrs_concat *attrs = kiln_onnx_defaults(call, KILN_OP_concat);
-    attrs->axis = 2;
-    return past ? kiln_onnx_build2(call, KILN_OP_concat, attrs, past, x, error) : x;
+    static const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 };
+    const KilnOnnxSteps *s = &self->s;
+    KilnValue *masks;
+    if (!find_scale(self, error) || !sum_masks(self, mask, bias, &masks, error))
+        return FALSE;
+    KilnValue *keys = kiln_onnx_step_transpose(s, self->k, swap, 4);
+    KilnValue *scores =
+        kiln_onnx_step_mul_number(s, kiln_onnx_step_matmul(s, self->q, keys), (double)self->scale);
+    if (masks)
+        scores = kiln_onnx_step_add(s, scores, masks);
+    KilnValue *weights =
+        kiln_onnx_step1(s, KILN_OP_softmax, &(KilnAttrs_softmax){ .axis = -1 }, scores);
+    KilnValue *y = kiln_onnx_step_transpose(s, kiln_onnx_step_matmul(s, weights, self->v), back, 4);
+    const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(y, 0), KILN_ONNX_DIM(y, 1),
+                                       KILN_ONNX_NUMBER(-1) };
+    return kiln_onnx_set_result(self->call, 0, y ? kiln_onnx_step_reshape(s, y, extents, 3) : NULL);
 }
 
 /* --- MultiHeadAttention --- */
 
-/* Operand @i plus its part of the bias, which begins at @first. */
+/* Operand @i plus its part of the bias, which begins at *@first, in heads. */
 static KilnValue *
-biased(KilnOnnxCall *call, uint32_t i, int64_t *first, GError **error)
+projected(const Heads *self, uint32_t i, int64_t *first)
 {
-    KilnValue *x = kiln_onnx_need(call, i, error), *bias = kiln_onnx_operand(call, 3);
-    if (!x || !bias)
-        return x;
-    int64_t n = x->type.rank == 3 ? x->type.dims[2] : -1;
-    if (n < 0) {
-        kiln_onnx_unsupported(call, error, "a bias of an operand whose hidden size is not known");
+    const KilnOnnxSteps *s = &self->s;
+    KilnValue *x = self->call->operands[i], *bias = kiln_onnx_operand(self->call, 3);
+    int64_t n = x->type.dims[2];
+    if (bias && n < 0) {
+        kiln_onnx_unsupported(self->call, s->error,
+                              "a bias of an operand whose hidden size is not known");
         return NULL;
     }
-    KilnValue *part = columns(call, bias, *first, n, error);
+    if (bias)
+        x = kiln_onnx_step_add(s, x, kiln_onnx_step_slice(s, bias, 0, *first, *first + n, 1));
     *first += n;
-    return part ? kiln_onnx_plus(call, x, part, error) : NULL;
+    return split_heads(self, x);
+}
+
+/* Operand @i before @x along the rows; @x where there is no such operand. */
+static KilnValue *
+behind_past(const Heads *self, uint32_t i, KilnValue *x)
+{
+    KilnValue *past = kiln_onnx_operand(self->call, i);
+    return past ? kiln_onnx_step_concat(&self->s, past, x, 2) : x;
 }
 
 static gboolean
@@ -262,25 +227,21 @@ check_plain(const KilnOnnxCall *call, GError **error)
             return kiln_onnx_unsupported(call, error, "operand %u that is no [batch, rows, hidden]",
                                          i);
     }
-    return TRUE;
+    return kiln_onnx_require_rank(call, 3, 1, 1, error) &&
+           kiln_onnx_require_rank(call, 6, 4, 4, error) &&
+           kiln_onnx_require_rank(call, 7, 4, 4, error);
 }
 
 /* (query, key, value, bias, key padding mask, attention bias, past key, past value) */
 gboolean
 kiln_onnx_convert_multi_head_attention(KilnOnnxCall *call, GError **error)
 {
-    Heads self = { .call = call };
+    Heads self = { .s = { call, error }, .call = call };
     int64_t first = 0;
-    if (!check_plain(call, error) || !read_heads(&self, error))
-        return FALSE;
-    KilnValue *q = biased(call, 0, &first, error), *k = q ? biased(call, 1, &first, error) : NULL;
-    KilnValue *v = k ? biased(call, 2, &first, error) : NULL;
-    self.q = v ? split_heads(&self, q, error) : NULL;
-    self.k = self.q ? split_heads(&self, k, error) : NULL;
-    self.v = self.k ? split_heads(&self, v, error) : NULL;
-    self.k = self.v ? appended(call, kiln_onnx_operand(call, 6), self.k, error) : NULL;
-    self.v = self.k ? appended(call, kiln_onnx_operand(call, 7), self.v, error) : NULL;
-    if (!self.v || !kiln_onnx_set_result(call, 0, attend(&self, 4, 5, error)))
+    if (!check_plain(call, error) || !read_heads(&self, error) ||
+        !(self.q = projected(&self, 0, &first)) || !(self.k = projected(&self, 1, &first)) ||
+        !(self.v = projected(&self, 2, &first)) || !(self.k = behind_past(&self, 6, self.k)) ||
+        !(self.v = behind_past(&self, 7, self.v)) || !attend(&self, 4, 5, error))
         return FALSE;
     return (call->n_results <= 1 || kiln_onnx_set_result(call, 1, self.k)) &&
            (call->n_results <= 2 || kiln_onnx_set_result(call, 2, self.v));
@@ -297,7 +258,10 @@ read_sizes(KilnOnnxCall *call, int64_t sizes[3], GError **error)
     bool there = false;
     if (!weights || !kiln_onnx_take_ints(call, "qkv_hidden_sizes", &stated, &there, error))
         return FALSE;
-    if (there && stated.n == 3) {
+    if (there && stated.n != 3)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "qkv_hidden_sizes: expected 3 numbers, found %u", stated.n);
+    if (there) {
         memcpy(sizes, stated.v, 3 * sizeof *sizes);
         return TRUE;
     }
@@ -308,36 +272,56 @@ read_sizes(KilnOnnxCall *call, int64_t sizes[3], GError **error)
     return TRUE;
 }
 
-/* Part @i of past, which is [2, batch, heads, rows, head size]; NULL where there is no past. */
-static KilnValue *
-past_part(KilnOnnxCall *call, int64_t i, GError **error)
+/* The hidden state by the weights, in three parts of heads. */
+static gboolean
+project(Heads *self, const int64_t sizes[3], GError **error)
 {
-    KilnAttrs_gather *attrs = kiln_onnx_defaults(call, KILN_OP_gather);
-    KilnValue *past = kiln_onnx_operand(call, 4);
-    return past ? kiln_onnx_build2(call, KILN_OP_gather, attrs, past,
-                                   kiln_onnx_scalar(call, "part", KILN_DTYPE_i64, (double)i), error)
-                : NULL;
+    const KilnOnnxSteps *s = &self->s;
+    KilnValue *x = kiln_onnx_need(self->call, 0, error),
+              **parts[] = { &self->q, &self->k, &self->v };
+    int64_t first = 0;
+    if (!x || !kiln_onnx_require_rank(self->call, 0, 3, 3, error) ||
+        !kiln_onnx_require_rank(self->call, 2, 1, 1, error) ||
+        !kiln_onnx_require_rank(self->call, 4, 5, 5, error))
+        return FALSE;
+    KilnValue *all =
+        kiln_onnx_step_add_operand(s, kiln_onnx_step_matmul(s, x, self->call->operands[1]), 2);
+    for (int i = 0; i < 3; i++) {
+        *parts[i] = split_heads(self, kiln_onnx_step_slice(s, all, 2, first, first + sizes[i], 1));
+        first += sizes[i];
+        if (!*parts[i])
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Puts part @i of past, which is [2, batch, heads, rows, head size], before *@x. */
+static gboolean
+append_to_past(const Heads *self, int64_t i, KilnValue **x)
+{
+    KilnValue *past = kiln_onnx_operand(self->call, 4);
+    if (!past)
+        return TRUE;
+    past = kiln_onnx_step2(&self->s, KILN_OP_gather, NULL, past,
+                           kiln_onnx_scalar(self->call, "part", KILN_DTYPE_i64, (double)i));
+    *x = kiln_onnx_step_concat(&self->s, past, *x, 2);
+    return *x != NULL;
 }
 
 /* Keys and values as one: [2, batch, heads, rows, head size]. */
-static gboolean
-set_present(const Heads *self, GError **error)
+static KilnValue *
+present(const Heads *self)
 {
-    KilnOnnxCall *call = self->call;
-    KilnValue *k = unsqueezed(call, self->k, 0, error);
-    KilnValue *v = unsqueezed(call, self->v, 0, error);
-    KilnAttrs_concat *attrs = kiln_onnx_defaults(call, KILN_OP_concat);
-    attrs->axis = 0;
-    return k && v &&
-           kiln_onnx_set_result(call, 1,
-                                kiln_onnx_build2(call, KILN_OP_concat, attrs, k, v, error));
+    static const int64_t front[] = { 0 };
+    return kiln_onnx_step_concat(&self->s, kiln_onnx_step_unsqueeze(&self->s, self->k, front, 1),
+                                 kiln_onnx_step_unsqueeze(&self->s, self->v, front, 1), 0);
 }
 
 /* (input, weights, bias, mask, past, attention bias) */
 gboolean
 kiln_onnx_convert_attention_1(KilnOnnxCall *call, GError **error)
 {
-    Heads self = { .call = call };
+    Heads self = { .s = { call, error }, .call = call };
     int64_t sizes[3], rotary = 0, shares = 0, rotary_size = 0;
     if (!read_heads(&self, error) || !kiln_onnx_take_int(call, "do_rotary", &rotary, error) ||
         !kiln_onnx_take_int(call, "past_present_share_buffer", &shares, error) ||
@@ -346,26 +330,9 @@ kiln_onnx_convert_attention_1(KilnOnnxCall *call, GError **error)
     if (rotary || shares || kiln_onnx_operand(call, 6))
         return kiln_onnx_unsupported(call, error, "%s",
                                      rotary ? "do_rotary" : "past and present in one buffer");
-    KilnValue *x = kiln_onnx_need(call, 0, error);
-    if (!x || !read_sizes(call, sizes, error))
+    if (!read_sizes(call, sizes, error) || !project(&self, sizes, error) ||
+        !append_to_past(&self, 0, &self.k) || !append_to_past(&self, 1, &self.v) ||
+        !attend(&self, 3, 5, error))
         return FALSE;
-    KilnValue *all = kiln_onnx_product(call, x, call->operands[1], error);
-    all = all ? kiln_onnx_plus(call, all, kiln_onnx_operand(call, 2), error) : NULL;
-    KilnValue *parts[3] = { NULL };
-    int64_t first = 0;
-    for (int i = 0; i < 3 && all; i++) {
-        KilnValue *part = columns(call, all, first, sizes[i], error);
-        parts[i] = part ? split_heads(&self, part, error) : NULL;
-        all = parts[i] ? all : NULL;
-        first += sizes[i];
-    }
-    if (!all)
-        return FALSE;
-    KilnValue *past[2] = { past_part(call, 0, error), past_part(call, 1, error) };
-    self.q = parts[0];
-    self.k = appended(call, past[0], parts[1], error);
-    self.v = self.k ? appended(call, past[1], parts[2], error) : NULL;
-    if (!self.v || !kiln_onnx_set_result(call, 0, attend(&self, 3, 5, error)))
-        return FALSE;
-    return call->n_results <= 1 || set_present(&self, error);
+    return call->n_results <= 1 || kiln_onnx_set_result(call, 1, present(&self));
 }

@@ -9,6 +9,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/cast.h"
 #include "graph/op/logic.h"
 #include "graph/op/matmul.h"
@@ -47,6 +48,7 @@ set_integers(KilnOnnxCall *call, KilnValue *y, uint32_t at, GError **error)
 static gboolean
 on_reals(KilnOnnxCall *call, uint32_t first, uint32_t n, uint32_t result, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     int64_t channels_last = 0;
     g_autofree KilnValue **operands = g_new0(KilnValue *, n);
     if (!kiln_onnx_take_int(call, "channels_last", &channels_last, error) ||
@@ -55,13 +57,13 @@ on_reals(KilnOnnxCall *call, uint32_t first, uint32_t n, uint32_t result, GError
     for (uint32_t i = 0; i < n; i++) {
         operands[i] = real(call, first + 3 * i, 1, error);
         if (operands[i] && channels_last)
-            operands[i] = kiln_onnx_channels_second(call, operands[i], error);
+            operands[i] = kiln_onnx_step_channels_second(&s, operands[i]);
         if (!operands[i])
             return FALSE;
     }
     KilnValue *y = kiln_onnx_build(call, call->op, call->attrs, operands, n, error);
     if (channels_last)
-        y = kiln_onnx_channels_last(call, y, error);
+        y = kiln_onnx_step_channels_last(&s, y);
     return set_integers(call, y, result, error);
 }
 
@@ -108,15 +110,12 @@ kiln_onnx_convert_qlinear_softmax(KilnOnnxCall *call, GError **error)
 
 /* The bias is of i32 by the product of the scales of a and b (and alpha), without a zero point. */
 static KilnValue *
-bias_of(KilnOnnxCall *call, KilnValue *c, float alpha, GError **error)
+bias_of(const KilnOnnxSteps *s, KilnValue *c, float alpha)
 {
-    KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
-    KilnValue *scale = kiln_onnx_times(call, call->operands[1], call->operands[4], error);
-    if (scale && alpha != 1)
-        scale = kiln_onnx_times(
-            call, scale, kiln_onnx_scalar(call, "alpha", KILN_DTYPE_f32, (double)alpha), error);
-    KilnValue *numbers = scale ? kiln_onnx_build1(call, KILN_OP_cast, &to, c, error) : NULL;
-    return numbers ? kiln_onnx_times(call, numbers, scale, error) : NULL;
+    KilnValue *scale = kiln_onnx_step_mul(s, s->call->operands[1], s->call->operands[4]);
+    if (alpha != 1)
+        scale = kiln_onnx_step_mul_number(s, scale, (double)alpha);
+    return kiln_onnx_step_mul(s, kiln_onnx_step_cast(s, c, KILN_DTYPE_f32), scale);
 }
 
 /* QGemm(a, as, az, b, bs, bz, c, ys, yz): c may be absent, and so may be the last two for a result
@@ -132,7 +131,7 @@ kiln_onnx_convert_qgemm(KilnOnnxCall *call, GError **error)
     if (!operands[1])
         return FALSE;
     KilnValue *c = kiln_onnx_operand(call, 6);
-    operands[2] = c ? bias_of(call, c, attrs->alpha, error) : NULL;
+    operands[2] = c ? bias_of(&(KilnOnnxSteps){ call, error }, c, attrs->alpha) : NULL;
     if (c && !operands[2])
         return FALSE;
     KilnValue *y = kiln_onnx_build(call, KILN_OP_gemm, attrs, operands, c ? 3 : 2, error);
@@ -144,6 +143,7 @@ kiln_onnx_convert_qgemm(KilnOnnxCall *call, GError **error)
 gboolean
 kiln_onnx_convert_qlinear_conv_contrib(KilnOnnxCall *call, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     int64_t channels_last = 0;
     if (!kiln_onnx_take_int(call, "channels_last", &channels_last, error) ||
         !kiln_onnx_read_attrs(call, error))
@@ -151,12 +151,12 @@ kiln_onnx_convert_qlinear_conv_contrib(KilnOnnxCall *call, GError **error)
     KilnValue *x = kiln_onnx_need(call, 0, error);
     if (!x || !channels_last)
         return x != NULL;
-    call->operands[0] = kiln_onnx_channels_second(call, x, error);
+    call->operands[0] = kiln_onnx_step_channels_second(&s, x);
     if (!call->operands[0])
         return FALSE;
     KilnValue *y =
         kiln_onnx_build(call, call->op, call->attrs, call->operands, call->n_operands, error);
-    return y && kiln_onnx_set_result(call, 0, kiln_onnx_channels_last(call, y, error));
+    return y && kiln_onnx_set_result(call, 0, kiln_onnx_step_channels_last(&s, y));
 }
 
 /* (condition, x, scale, zero, y, scale, zero, result scale, result zero) */

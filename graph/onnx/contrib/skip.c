@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/cast.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
@@ -35,13 +36,13 @@ normalized(KilnOnnxCall *call, KilnValue *x, KilnValue *scale, KilnValue *bias, 
 static gboolean
 normalize_sum(KilnOnnxCall *call, uint32_t bias, uint32_t beta, GError **error)
 {
+    const KilnOnnxSteps s = { call, error };
     KilnValue *input = kiln_onnx_need(call, 0, error);
     KilnValue *skip = input ? kiln_onnx_need(call, 1, error) : NULL;
     KilnValue *gamma = skip ? kiln_onnx_need(call, 2, error) : NULL;
     if (!gamma || !check_statistics(call, error) || !kiln_onnx_read_attrs(call, error))
         return FALSE;
-    KilnValue *sum = kiln_onnx_plus(call, input, skip, error);
-    sum = kiln_onnx_plus(call, sum, kiln_onnx_operand(call, bias), error);
+    KilnValue *sum = kiln_onnx_step_add_operand(&s, kiln_onnx_step_add(&s, input, skip), bias);
     KilnValue *more = beta ? kiln_onnx_operand(call, beta) : NULL;
     if (!sum || !kiln_onnx_set_result(call, 0, normalized(call, sum, gamma, more, error)))
         return FALSE;
@@ -68,66 +69,49 @@ kiln_onnx_convert_skip_rms_normalization(KilnOnnxCall *call, GError **error)
 
 /* The rows 0 to n - 1 of operand 3, where the ids have n columns. */
 static KilnValue *
-first_positions(KilnOnnxCall *call, GError **error)
+first_positions(const KilnOnnxSteps *s)
 {
-    KilnAttrs_shape *columns = kiln_op_attrs_new(KILN_OP_shape, call->function->module->arena);
-    columns->start = 1;
-    columns->end = 2;
-    KilnValue *n = kiln_onnx_build1(call, KILN_OP_shape, columns, call->operands[0], error);
-    KilnValue *zero = kiln_onnx_ints(call, "zero", (int64_t[]){ 0 }, 1);
-    KilnValue *operands[] = { call->operands[3], zero, n, zero };
-    return n ? kiln_onnx_build(call, KILN_OP_slice, NULL, operands, G_N_ELEMENTS(operands), error)
-             : NULL;
+    KilnAttrs_shape columns = { .start = 1, .end = 2 };
+    KilnValue *zero = kiln_onnx_ints(s->call, "zero", (int64_t[]){ 0 }, 1);
+    KilnValue *operands[] = { s->call->operands[3], zero,
+                              kiln_onnx_step1(s, KILN_OP_shape, &columns, s->call->operands[0]),
+                              zero };
+    return operands[2] ? kiln_onnx_build(s->call, KILN_OP_slice, NULL, operands, 4, s->error)
+                       : NULL;
 }
 
 /* Rows of operand @table by operand @ids. */
 static KilnValue *
-looked_up(KilnOnnxCall *call, uint32_t table, uint32_t ids, GError **error)
+looked_up(const KilnOnnxSteps *s, uint32_t table, uint32_t ids)
 {
-    KilnValue *rows = kiln_onnx_need(call, table, error);
-    KilnValue *places = rows ? kiln_onnx_need(call, ids, error) : NULL;
-    return places ? kiln_onnx_build2(call, KILN_OP_gather, NULL, rows, places, error) : NULL;
+    KilnValue *rows = kiln_onnx_need(s->call, table, s->error);
+    KilnValue *places = rows ? kiln_onnx_need(s->call, ids, s->error) : NULL;
+    return kiln_onnx_step2(s, KILN_OP_gather, NULL, rows, places);
 }
 
 /* The words, the positions and, where there are segments, the segments. */
 static KilnValue *
-embedded(KilnOnnxCall *call, GError **error)
+embedded(const KilnOnnxSteps *s)
 {
-    KilnValue *words = looked_up(call, 2, 0, error);
-    if (!words || !kiln_onnx_need(call, 3, error))
+    KilnValue *words = looked_up(s, 2, 0);
+    if (!words || !kiln_onnx_need(s->call, 3, s->error))
         return NULL;
-    KilnValue *positions =
-        kiln_onnx_operand(call, 8) ? looked_up(call, 3, 8, error) : first_positions(call, error);
-    KilnValue *sum = positions ? kiln_onnx_plus(call, words, positions, error) : NULL;
-    if (!sum || !kiln_onnx_operand(call, 1))
-        return sum;
-    KilnValue *segments = looked_up(call, 4, 1, error);
-    return segments ? kiln_onnx_plus(call, sum, segments, error) : NULL;
-}
-
-/* The first 0 of the columns that operand 0 has. */
-static KilnValue *
-no_columns(KilnOnnxCall *call, GError **error)
-{
-    KilnValue *zero = kiln_onnx_ints(call, "none", (int64_t[]){ 0 }, 1);
-    KilnValue *one = kiln_onnx_ints(call, "axis", (int64_t[]){ 1 }, 1);
-    KilnValue *operands[] = { call->operands[0], zero, zero, one };
-    return kiln_onnx_build(call, KILN_OP_slice, NULL, operands, G_N_ELEMENTS(operands), error);
+    KilnValue *positions = kiln_onnx_operand(s->call, 8) ? looked_up(s, 3, 8) : first_positions(s);
+    KilnValue *sum = kiln_onnx_step_add(s, words, positions);
+    return sum && kiln_onnx_operand(s->call, 1) ? kiln_onnx_step_add(s, sum, looked_up(s, 4, 1))
+                                                : sum;
 }
 
 /* How many ones each row of the mask has; zeros where there is no mask. */
 static KilnValue *
-mask_index(KilnOnnxCall *call, GError **error)
+mask_index(const KilnOnnxSteps *s)
 {
-    KilnValue *mask = kiln_onnx_operand(call, 7);
-    KilnAttrs_reduce_sum *attrs =
-        kiln_op_attrs_new(KILN_OP_reduce_sum, call->function->module->arena);
-    attrs->keepdims = false;
-    if (!mask)
-        mask = no_columns(call, error);
-    return mask ? kiln_onnx_build2(call, KILN_OP_reduce_sum, attrs, mask,
-                                   kiln_onnx_ints(call, "columns", (int64_t[]){ 1 }, 1), error)
-                : NULL;
+    KilnAttrs_reduce_sum attrs = { .keepdims = false };
+    KilnValue *mask = kiln_onnx_operand(s->call, 7);
+    if (!mask) /* the sum of no columns */
+        mask = kiln_onnx_step_slice(s, s->call->operands[0], 1, 0, 0, 1);
+    return kiln_onnx_step2(s, KILN_OP_reduce_sum, &attrs, mask,
+                           kiln_onnx_ints(s->call, "columns", (int64_t[]){ 1 }, 1));
 }
 
 /* (ids, segment ids, words, positions, segments, gamma, beta, mask, position ids) */
@@ -139,12 +123,13 @@ kiln_onnx_convert_embed_layer_normalization(KilnOnnxCall *call, GError **error)
     if (!kiln_onnx_take_int(call, "mask_index_type", &mask_kind, error) ||
         !kiln_onnx_read_attrs(call, error) || !kiln_onnx_need(call, 0, error))
         return FALSE;
-    KilnValue *sum = embedded(call, error);
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *sum = embedded(&s);
     KilnValue *gamma = sum ? kiln_onnx_need(call, 5, error) : NULL;
     KilnValue *beta = gamma ? kiln_onnx_need(call, 6, error) : NULL;
     if (!beta || !kiln_onnx_set_result(call, 0, normalized(call, sum, gamma, beta, error)))
         return FALSE;
-    if (call->n_results > 1 && !kiln_onnx_set_result(call, 1, mask_index(call, error)))
+    if (call->n_results > 1 && !kiln_onnx_set_result(call, 1, mask_index(&s)))
         return FALSE;
     return call->n_results <= 2 || kiln_onnx_set_result(call, 2, sum);
 }
