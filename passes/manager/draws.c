@@ -27,7 +27,7 @@ elements_at(const KilnType *type, const KilnDimBinding *binding)
         const KilnDim *open = type->open[d];
         if (!open ||
             !kiln_dim_evaluate(open, kiln_dim_binding_lookup, (void *)binding, &number, NULL))
-            number = MAX(type->dims[d], 1); /* of what nobody knows nothing is said */
+            number = MAX(type->dims[d], 1); /* a dim that is not known counts as 1 */
         number = MAX(number, 0);
         if (__builtin_mul_overflow(elements, number, &elements) || elements > MANY)
             return MANY;
@@ -35,7 +35,7 @@ elements_at(const KilnType *type, const KilnDimBinding *binding)
     return elements;
 }
 
-/* Fixed types are what they are. */
+/* Types without open dims count nothing: no draw makes them smaller. */
 static int64_t
 all_elements_at(const KilnOpenNames *self, const KilnDimBinding *binding)
 {
@@ -173,8 +173,8 @@ kiln_open_names_of_ir(const KilnIRFunction *function)
 
 /* --- draws --- */
 
-/* The first name is that of a batch in most models: it is lowered before the others, which stay
- * likely so for longer. */
+/* Halves numbers until the run is small enough. The first name is the batch in most models. It is
+ * halved first, so that the other numbers stay near their hints. */
 static void
 lower(const KilnOpenNames *self, int64_t least, KilnDimBinding *binding)
 {
@@ -211,7 +211,7 @@ draw_hints(const KilnOpenNames *self, unsigned attempt, KilnDimBinding *out)
     return attempt < G_N_ELEMENTS(least);
 }
 
-/* Some models need a few rows of a picture: the batch stays small at first. */
+/* Powers of two, because some models need a few rows of a picture. The batch stays 1 at first. */
 static bool
 draw_ones(const KilnOpenNames *self, unsigned attempt, KilnDimBinding *out)
 {
@@ -236,8 +236,8 @@ next_prime(int64_t from)
     return from;
 }
 
-/* Names get numbers that tell one from another, then equal ones, then multiples of what halves well
- * behind a small batch. */
+/* The attempts in order. Different primes tell the names apart. Equal primes suit models whose
+ * names must be equal. Multiples of 8 and of 32 suit models that halve their extents. */
 static const struct {
     int64_t from;  /* the first number */
     int64_t scale; /* of the names behind the first one; 0: primes */

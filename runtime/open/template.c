@@ -3,6 +3,7 @@
 
 #include "ir/open.h"
 #include "ir/plan/settle.h"
+#include "runtime/shapes/dims.h"
 
 #include <string.h>
 
@@ -168,10 +169,9 @@ keep_facts(const KilnTemplate *self, uint32_t n, int64_t number, GError **error)
     const KilnDimFacts *facts = &self->facts[n];
     if (number >= facts->lo && number <= facts->hi && number % facts->divisor == 0)
         return TRUE;
-    return kiln_throw(error, KILN_ERROR_SHAPE,
-                      "dim %s: expected %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
-                      " in steps of %" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
-                      self->binding->names[n].name, facts->lo, facts->hi, facts->divisor, number);
+    g_autofree char *expected = kiln_dim_facts_text(facts);
+    return kiln_throw(error, KILN_ERROR_SHAPE, "dim %s: expected %s, found %" G_GINT64_FORMAT,
+                      self->binding->names[n].name, expected, number);
 }
 
 /* The number of a name of @type's dim @d; @known has the names that were met before. */

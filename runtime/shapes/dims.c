@@ -24,8 +24,8 @@ enum {
     STATED_MOST = G_MAXINT32 /* of what callers state */
 };
 
-static char *
-facts_text(const KilnDimFacts *facts)
+char *
+kiln_dim_facts_text(const KilnDimFacts *facts)
 {
     g_autofree char *bounds =
         g_strdup_printf("%" G_GINT64_FORMAT "..%" G_GINT64_FORMAT, facts->lo, facts->hi);
@@ -43,7 +43,7 @@ kiln_dims_check(const KilnType *type, const char *input, const KilnBinding *bind
         if (number < 0 || !is_stated(type->open[d], &facts) ||
             (number >= facts.lo && number <= facts.hi && number % facts.divisor == 0))
             continue;
-        g_autofree char *expected = facts_text(&facts);
+        g_autofree char *expected = kiln_dim_facts_text(&facts);
         return kiln_throw(error, KILN_ERROR_SHAPE,
                           "input %s: dim %s: expected %s, found %" G_GINT64_FORMAT, input,
                           kiln_dim_as_name(type->open[d]), expected, number);
@@ -141,7 +141,7 @@ narrow(const char *name, KilnDimFacts *facts, const KilnDimFacts *more, GError *
         *facts = narrowed;
         return TRUE;
     }
-    g_autofree char *first = facts_text(facts), *second = facts_text(more);
+    g_autofree char *first = kiln_dim_facts_text(facts), *second = kiln_dim_facts_text(more);
     return kiln_throw(error, KILN_ERROR_USAGE, "dim %s: expected one range, found %s and %s", name,
                       first, second);
 }
@@ -165,7 +165,7 @@ read_facts(const KilnDimStatement *statement, const char *name, KilnDimFacts *ou
                           (int)STATED_MOST, out->divisor);
     if (out->hi / out->divisor * out->divisor >= out->lo)
         return TRUE;
-    g_autofree char *text = facts_text(out);
+    g_autofree char *text = kiln_dim_facts_text(out);
     return kiln_throw(error, KILN_ERROR_USAGE, "dim %s: expected %s, which no number is", name,
                       text);
 }
@@ -306,7 +306,7 @@ state_all(Statements *self, GError **error)
         Name *name = &g_array_index(self->names, Name, i);
         KilnDimFacts *facts = &name->facts;
         if (name->hinted && (facts->hint < facts->lo || facts->hint > facts->hi)) {
-            g_autofree char *expected = facts_text(facts);
+            g_autofree char *expected = kiln_dim_facts_text(facts);
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "%s: dim %s: expected a hint in %s, found %" G_GINT64_FORMAT,
                               name->hinted, name->text, expected, facts->hint);

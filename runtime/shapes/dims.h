@@ -23,6 +23,8 @@ typedef struct {
 KilnModel *kiln_model_with_dims(KilnModel *model, const KilnDimStatement *statements, unsigned n,
                                 GError **error);
 
+/** "1..8" or "a multiple of 8 in 8..64", to be freed. */
+char *kiln_dim_facts_text(const KilnDimFacts *facts);
 /** KILN_ERROR_SHAPE where @binding gives a number to a dim of @type that its stated facts do not
  * allow. It names @input, the dim, the facts and the number. */
 gboolean kiln_dims_check(const KilnType *type, const char *input, const KilnBinding *binding,

@@ -6,6 +6,7 @@
 #include "ir/plan.h"
 #include "runtime/bind.h"
 #include "runtime/scope.h"
+#include "runtime/shapes/dims.h"
 #include "runtime/specialise.h"
 
 #include <string.h>
@@ -184,6 +185,63 @@ bindings_for(const KilnProgram *program, const KilnShape *shapes, unsigned n_sha
         !fill_bindings(program, &numbers, bindings, error))
         return NULL;
     return g_steal_pointer(&bindings);
+}
+
+/* --- programs without a graph --- */
+
+/* Dims whose names all have numbers become numbers. */
+static void
+fill_list(KilnInfoList *list, const KilnDimBinding *names)
+{
+    unsigned n = list->n;
+    g_autofree const char **texts = g_new0(const char *, n + 1);
+    g_autofree KilnType *types = g_new0(KilnType, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        texts[i] = list->info[i].name;
+        types[i] = list->types[i];
+        for (int d = 0; d < types[i].rank; d++) {
+            int64_t number;
+            if (!types[i].open[d] || !kiln_dim_evaluate(types[i].open[d], kiln_dim_binding_lookup,
+                                                        (void *)names, &number, NULL))
+                continue;
+            types[i].dims[d] = number;
+            types[i].open[d] = NULL;
+        }
+    }
+    kiln_info_list_clear(list);
+    kiln_info_list_init(list, n, texts, types);
+}
+
+/* What is stated of a dim that is an expression is what the names make of it. */
+static gboolean
+check_rest(const KilnProgram *program, const KilnBinding *bindings, GError **error)
+{
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        if (bindings[i].rank >= 0 && !kiln_binding_may_fit(&bindings[i], &program->inputs.types[i]))
+            return kiln_binding_throw(&bindings[i], program->inputs.info[i].name,
+                                      &program->inputs.types[i], error);
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_program_pin(KilnProgram *program, const KilnBinding *bindings, GError **error)
+{
+    const KilnInfoList *inputs = &program->inputs;
+    gsize n = (gsize)inputs->n * KILN_MAX_RANK + 1;
+    g_autofree KilnBoundName *names = g_new0(KilnBoundName, n);
+    g_autofree const char **of = g_new0(const char *, n);
+    Numbers numbers = { names, of, 0, false };
+    for (unsigned i = 0; i < inputs->n; i++) {
+        const char *name = inputs->info[i].name;
+        if (!take_shape(&numbers, &inputs->types[i], name, &bindings[i], error) ||
+            !kiln_dims_check(&inputs->types[i], name, &bindings[i], error))
+            return FALSE;
+    }
+    const KilnDimBinding known = { numbers.n, numbers.names };
+    fill_list(&program->inputs, &known);
+    fill_list(&program->outputs, &known);
+    return check_rest(program, bindings, error);
 }
 
 /* --- what is made for them --- */

@@ -44,6 +44,19 @@ RELU = """graph @relu(%x: f32[2,3]) {
   return %y
 }
 """
+# A mean of an open dim.
+MEAN = """graph @mean(%x: f32[N,3]) {
+  %axes = const @axes : i64[1]
+  %t = tanh(%x) : f32[N,3]
+  %m = reduce_mean(%t, %axes) {keepdims=false} : f32[3]
+  %e = exp(%m) : f32[3]
+  return %e
+}
+
+constants {
+  @axes = [0] : i64[1]
+}
+"""
 OPEN = """graph @open(%x: f32[N,3], %y: f32[N,3]) {
   %z = add(%x, %y) : f32[N,3]
   return %z

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import unittest
 
-from harness import KILN, MODEL, OK, USAGE, CliTest, main
+from harness import KILN, MEAN, MODEL, OK, USAGE, CliTest, main
 
 PLUGIN = pathlib.Path(os.environ.get("KILN_PLUGIN_DIR", "/nonexistent")) / "plugin-wrong.so"
 GUILTY = 4
@@ -47,19 +47,7 @@ TIES = """graph @f(%x: u8[1,2,4,4] q(0.1,100)) {
 """
 
 
-# A mean of an open dim, and the last row of a matrix.
-MEAN = """graph @mean(%x: f32[N,3]) {
-  %axes = const @axes : i64[1]
-  %t = tanh(%x) : f32[N,3]
-  %m = reduce_mean(%t, %axes) {keepdims=false} : f32[3]
-  %e = exp(%m) : f32[3]
-  return %e
-}
-
-constants {
-  @axes = [0] : i64[1]
-}
-"""
+# The last row of a matrix.
 LAST = """graph @last(%x: f32[N,3], %y: f32[N,3]) {
   %n = neg(%y) : f32[N,3]
   %a = add(%x, %n) : f32[N,3]

@@ -7,7 +7,7 @@ import shutil
 import struct
 import unittest
 
-from harness import ADD, FAILED, MISMATCH, MODEL, OK, OPEN, USAGE, CliTest, floats, main, npy
+from harness import ADD, FAILED, MEAN, MISMATCH, MODEL, OK, OPEN, USAGE, CliTest, floats, main, npy
 
 PLUGIN = pathlib.Path(os.environ.get("KILN_PLUGIN_DIR", "/nonexistent")) / "plugin-wrong.so"
 
@@ -17,18 +17,6 @@ CHAIN = """graph @chain(%x: f32[2,3]) {
   %e = exp(%n) : f32[2,3]
   %t = transpose(%e) {perm=[1,0]} : f32[3,2]
   return %t
-}
-"""
-MEAN = """graph @mean(%x: f32[N,3]) {
-  %axes = const @axes : i64[1]
-  %t = tanh(%x) : f32[N,3]
-  %m = reduce_mean(%t, %axes) {keepdims=false} : f32[3]
-  %e = exp(%m) : f32[3]
-  return %e
-}
-
-constants {
-  @axes = [0] : i64[1]
 }
 """
 
