@@ -7,6 +7,7 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
+#include "graph/module/layout.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/offload.h"
@@ -37,6 +38,23 @@ known_tensor(const KilnNode *node, uint32_t i)
     return kiln_value_known_tensor(value);
 }
 
+/* Gives @type, which has a layout, the dims of a payload of @dims. Those in blocks are no open ones.
+ */
+static void
+take_dims(KilnType *type, const int64_t *dims)
+{
+    const KilnType likely = kiln_type_at_hints(type);
+    KilnLayout layout;
+    if (!kiln_layout_of(&likely, &layout))
+        return;
+    for (int d = 0; d < type->rank; d++) {
+        if (!type->open[d] || layout.block[d] > 1)
+            continue;
+        type->dims[d] = dims[layout.outer[d]];
+        type->open[d] = NULL;
+    }
+}
+
 /* The type of operand @i where it is @tensor: its dims, but quantization and layout of the value
  * (whose blocked payload has other dims). Without a tensor, open dims are as their hints. */
 static KilnType
@@ -45,8 +63,10 @@ operand_type(const KilnNode *node, uint32_t i, const KilnTensor *tensor)
     KilnType type = kiln_node_operand(node, i)->type;
     if (!tensor)
         return kiln_type_at_hints(&type);
-    if (type.layout)
+    if (type.layout) {
+        take_dims(&type, tensor->type.dims);
         return type;
+    }
     KilnType plain = tensor->type; /* its element type too, where types are inferred */
     plain.quant = type.quant;
     return plain;

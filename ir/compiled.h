@@ -16,8 +16,10 @@ typedef struct KilnCompiled {
     };
     KilnKernel kernel; /* runs a call: name, workspace (scratch_bytes), packed constant operands */
     const struct KilnVendor *vendor;
-    int threads;   /* compiled for so many; it runs with so many or fewer */
-    bool deferred; /* the kernel compiles the region when it runs for the first time */
+    GBytes *packing; /* how it packs: if equal, packed weights are equal. NULL: it packs nothing */
+    size_t bytes;    /* of all that it holds, its code included: about */
+    int threads;     /* compiled for so many; it runs with so many or fewer */
+    bool deferred;   /* the kernel compiles the region when it runs for the first time */
     _Atomic(struct KilnCompiled *) made; /* the result of that; NULL before */
 } KilnCompiled;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/open.h"
 
+#include "ir/open_priv.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ kiln_open_free(KilnOpen *open)
     g_array_unref(open->rules);
     g_ptr_array_unref(open->settled);
     g_ptr_array_unref(open->kept);
+    kiln_open_free_regions(open);
     g_free(open);
 }
 

@@ -4,7 +4,9 @@
 #define KILN_IR_OPEN_H
 
 #include "graph/binding.h"
+#include "ir/compiled.h"
 #include "ir/ir.h"
+#include "ir/target.h"
 
 /** What must be equal for every run: the elements of both sides of a reshape, or a number and its
  * bound. Nothing else in the function would notice. */
@@ -18,6 +20,7 @@ typedef struct KilnOpen {
     GArray *rules;      /* KilnOpenRule */
     GPtrArray *settled; /* KilnInstr* that need not run each time (ir/plan/settle.h), in order */
     GPtrArray *kept;    /* KilnBuffer* that keep the results of these */
+    GPtrArray *regions; /* KilnDeclaration*: of calls that run a region of their own; NULL: none */
 } KilnOpen;
 
 /** The binding at which @function stands; NULL where it is static. */
@@ -59,6 +62,16 @@ gboolean kiln_open_move(KilnOpenFields *fields, const KilnDimBinding *binding,
 void kiln_open_strip(KilnOpenFields *fields);
 /** The mask of expressions that operands, places and attributes of @instr depend on. */
 uint64_t kiln_open_mask(const KilnOpenFields *fields, const KilnInstr *instr);
+
+/** True if @instr is a call whose region has open dims. */
+bool kiln_open_calls_region(const KilnInstr *instr);
+/** Makes @call run @compiled, and no other call of its function. The function, which is open or a
+ * copy of such, takes a reference. */
+void kiln_open_set_region(KilnInstr *call, KilnCompiled *compiled);
+/** Gives the calls of @copy the regions that the vendor of @target compiles for @binding, at which
+ * @copy stands. A call of a region that the vendor refuses there gets none. */
+void kiln_open_compile_regions(KilnIRFunction *copy, const KilnDimBinding *binding,
+                               const KilnTarget *target, int threads);
 
 /** Checks that @function is what lowering makes for other numbers. @other was lowered from the same
  * module at its own binding: each instruction, type and attribute of @function, moved there, must

@@ -2,6 +2,10 @@
 /* The kernel cache: compiled regions of this process by their content. */
 #include "ir/vendor.h"
 
+#include "graph/dim.h"
+#include "graph/function.h"
+#include "graph/module/hints.h"
+#include "graph/module/move_dims.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
 #include "graph/op/layout.h"
@@ -178,13 +182,79 @@ find_refused(const KilnFunction *body, const char *label)
     return NULL;
 }
 
+/* --- open regions --- */
+
+typedef struct {
+    KilnDimTable *table; /* of the pinned module */
+    KilnDimLookup lookup;
+    void *data;
+} Numbers;
+
+static const KilnDim *
+number_of(void *data, const KilnDim *name)
+{
+    const Numbers *numbers = data;
+    int64_t number = MAX(kiln_dim_hint(name), (int64_t)1);
+    if (numbers->lookup && !numbers->lookup(numbers->data, kiln_dim_as_name(name), &number))
+        return NULL;
+    return kiln_dim_number(numbers->table, number);
+}
+
+static gboolean
+check_value(const KilnValue *value, GError **error)
+{
+    const bool is_static = kiln_type_is_static(&value->type);
+    if (is_static && kiln_type_elements(&value->type) > 0)
+        return TRUE;
+    g_autofree char *type = kiln_type_to_string(&value->type);
+    return kiln_throw(error, is_static ? KILN_ERROR_UNSUPPORTED : KILN_ERROR_SHAPE,
+                      "%s: expected a shape with elements, found %s", value->name, type);
+}
+
+/* Writes numbers for all expressions of @module, which is a region. */
+static gboolean
+pin(KilnModule *module, KilnDimLookup lookup, void *data, GError **error)
+{
+    const KilnFunction *body = kiln_module_entry(module);
+    if (!kiln_function_is_open(body))
+        return TRUE;
+    g_autoptr(KilnDimTable) table = kiln_dim_table_new();
+    Numbers numbers = { table, lookup, data };
+    kiln_module_move_dims(module, table, number_of, &numbers);
+    for (guint i = 0; i < body->arguments->len; i++) {
+        if (!check_value(&kiln_function_argument(body, i)->value, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, body) {
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            if (!check_value(&node->results[r], error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+KilnModule *
+kiln_region_module_at(const KilnFunction *body, KilnDimLookup lookup, void *data, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_region_module(body, error);
+    return module && pin(module, lookup, data, error) ? g_steal_pointer(&module) : NULL;
+}
+
 KilnCompiled *
 kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
                       KilnNode **out_refused, GError **error)
 {
+    return kiln_kernel_cache_get_at(target, body, NULL, NULL, threads, out_refused, error);
+}
+
+KilnCompiled *
+kiln_kernel_cache_get_at(const KilnTarget *target, const KilnFunction *body, KilnDimLookup lookup,
+                         void *data, int threads, KilnNode **out_refused, GError **error)
+{
     if (out_refused)
         *out_refused = NULL;
-    g_autoptr(KilnModule) module = kiln_region_module(body, error);
+    g_autoptr(KilnModule) module = kiln_region_module_at(body, lookup, data, error);
     g_autofree char *region = module ? module_key(module, error) : NULL;
     if (!region)
         return NULL;

@@ -5,6 +5,7 @@
 #ifndef KILN_IR_VENDOR_H
 #define KILN_IR_VENDOR_H
 
+#include "graph/dim.h"
 #include "ir/compiled.h"
 #include "ir/target.h"
 
@@ -40,6 +41,8 @@ typedef struct KilnVendor {
     double (*node_us)(const KilnNode *node, uint32_t layout);
     double (*reorder_us)(const KilnType *type, uint32_t layout);
     double call_us;
+    /** Microseconds to compile an anchor, and to generate its code in the first run. */
+    double code_us;
     /** True if own kernels may compute @node, which has no role, as a step between the vendor's.
      * The vendor must be able to hold its operands and results. NULL: no node may. */
     bool (*takes_custom)(const KilnNode *node);
@@ -68,6 +71,11 @@ typedef struct KilnVendor {
  * particular. */
 KilnCompiled *kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
                                     KilnNode **out_refused, GError **error);
+/** The same for @body with the numbers that @lookup gives to its open dims. NULL, and
+ * kiln_kernel_cache_get(): their hints. Fails as kiln_region_module_at(), too. */
+KilnCompiled *kiln_kernel_cache_get_at(const KilnTarget *target, const KilnFunction *body,
+                                       KilnDimLookup lookup, void *data, int threads,
+                                       KilnNode **out_refused, GError **error);
 /** The key of a region: equal regions have one text, the same in every process. */
 char *kiln_region_key(const KilnFunction *body, GError **error);
 /** How often this process has compiled a region: for tests. */
@@ -76,6 +84,12 @@ uint64_t kiln_kernel_cache_compiled(void);
 /** A copy of @body, which reads nothing around it, in a new module. Numbers the values, so that
  * equal regions become equal texts. */
 KilnModule *kiln_region_module(const KilnFunction *body, GError **error);
+
+/** The same with the numbers that @lookup gives to open dims; NULL: their hints. Fails with
+ * KILN_ERROR_UNSUPPORTED if a value of @body is empty then, and with KILN_ERROR_SHAPE if a dim has
+ * no number. */
+KilnModule *kiln_region_module_at(const KilnFunction *body, KilnDimLookup lookup, void *data,
+                                  GError **error);
 
 /** Counts a reader for each literal that a region of @module reads, since compiling reads it. */
 void kiln_offload_count_readers(const KilnModule *module, uint32_t *readers);

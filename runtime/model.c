@@ -5,6 +5,7 @@
 #include "graph/base/budget.h"
 #include "graph/grow/reserve.h"
 #include "graph/module/folding.h"
+#include "graph/module/hints.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/text/json.h"
@@ -128,6 +129,13 @@ take_metadata(KilnModel *model, const char *graph_name)
     model->metadata.graph_name = graph_name;
 }
 
+static void
+guess_hints(const KilnModel *model)
+{
+    for (unsigned i = 0; i < model->inputs.n; i++)
+        kiln_guess_hints(&model->inputs.types[i]);
+}
+
 void
 kiln_model_take_ir(KilnModel *model, KilnIRModule *ir)
 {
@@ -139,6 +147,7 @@ kiln_model_take_ir(KilnModel *model, KilnIRModule *ir)
     else
         list_buffers(&model->inputs, entry->inputs);
     list_buffers(&model->outputs, entry->outputs);
+    guess_hints(model);
     take_metadata(model, entry->name);
 }
 
@@ -146,6 +155,7 @@ static void
 take_module(KilnModel *model)
 {
     kiln_info_lists_of_graph(model->module, &model->inputs, &model->outputs);
+    guess_hints(model);
     take_metadata(model, kiln_module_entry(model->module)->name);
 }
 

@@ -89,8 +89,10 @@ typedef struct {
     uint32_t call, form;
     uint32_t fitted; /* as of a KilnStoredCall */
     uint32_t reserved;
-    char kernel[40];
+    char kernel[40]; /* its name; KILN_REGION_FORM: of a region */
 } KilnStoredForm;
+
+#define KILN_REGION_FORM "region"
 
 /** A file that is whole and made for this library and processor. */
 typedef struct KilnProgramFile {

@@ -177,12 +177,15 @@ add_form(const KilnProgramFile *file, KilnTemplate *template, const KilnInstr *c
                           template->n_calls, stored->call);
     const KilnTarget *target =
         kiln_target_choose(file->header->target, *file->header->vendor, error);
-    const KilnKernel *kernel = target ? find_kernel(target, calls[stored->call], stored) : NULL;
+    const bool region = calls[stored->call]->kind == KILN_INSTR_call &&
+                        strncmp(stored->kernel, KILN_REGION_FORM, sizeof stored->kernel) == 0;
+    const KilnKernel *kernel =
+        target && !region ? find_kernel(target, calls[stored->call], stored) : NULL;
     g_autoptr(GBytes) packed = kiln_program_file_get(file, KILN_SECTION_PACKED, index);
     if (!packed)
         return kiln_throw(error, KILN_ERROR_INVALID,
                           "forms: expected packed weights %u, found none", index);
-    if (!kernel)
+    if (!kernel && !region)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "%s: expected kernel %.*s as it was when the program was compiled, found "
                           "none: compile the model again",
@@ -241,9 +244,9 @@ check_open(const KilnProgramFile *file, const KilnIRModule *ir, GError **error)
 {
     static const KilnSectionKind fixed[] = { KILN_SECTION_CALLS, KILN_SECTION_OPERANDS,
                                              KILN_SECTION_WEIGHT, KILN_SECTION_STATE };
-    if (ir->module->folding || ir->module->declarations->len)
+    if (ir->module->folding)
         return kiln_throw(error, KILN_ERROR_INVALID,
-                          "expected an open function alone, found folds or regions beside it");
+                          "expected an open function alone, found folds beside it");
     for (size_t i = 0; i < G_N_ELEMENTS(fixed); i++) {
         if (!kiln_program_file_check(file, fixed[i], 0, error))
             return FALSE;

@@ -166,7 +166,8 @@ add_forms(KilnProgramWriter *writer, const KilnPackedForm *forms, uint32_t n_cal
         KilnStoredForm entry = { .call = i / KILN_MAX_FORMS,
                                  .form = form->form,
                                  .fitted = form->fitted };
-        g_strlcpy(entry.kernel, form->kernel->name, sizeof entry.kernel);
+        g_strlcpy(entry.kernel, form->kernel ? form->kernel->name : KILN_REGION_FORM,
+                  sizeof entry.kernel);
         g_array_append_val(stored, entry);
     }
     g_autoptr(GBytes) bytes = g_bytes_new(stored->data, stored->len * sizeof(KilnStoredForm));

@@ -543,6 +543,7 @@ specialise(KilnSession *session, GError **error)
             return TRUE;
         kiln_session_drop(session);
         if (!g_error_matches(why, KILN_ERROR, KILN_ERROR_SHAPE) &&
+            !g_error_matches(why, KILN_ERROR, KILN_ERROR_UNSUPPORTED) &&
             !g_error_matches(why, KILN_ERROR, KILN_ERROR_INVALID)) {
             g_propagate_error(error, g_steal_pointer(&why));
             return FALSE;

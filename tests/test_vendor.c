@@ -238,6 +238,7 @@ const KilnVendor test_vendor = { .name = "test",
                                  .node_us = test_vendor_us,
                                  .reorder_us = test_vendor_reorder_us,
                                  .call_us = 1,
+                                 .code_us = 100,
                                  .takes_custom = test_vendor_takes_custom,
                                  .compile = test_vendor_compile,
                                  .describe = test_vendor_describe };

@@ -151,7 +151,32 @@ place_workspace(Region *region)
         of[i]->offset = (size_t)lives[i].offset;
 }
 
+/* All that the packed weights follow from, beside the constants themselves. */
+static GBytes *
+describe_packing(const Region *region)
+{
+    GByteArray *out = g_byte_array_new();
+    for (guint i = 0; i < region->measured->len; i++) {
+        const Measured *constant = &g_array_index(region->measured, Measured, i);
+        const uint64_t what[] = { constant->operand, constant->floats };
+        g_byte_array_append(out, (const guint8 *)what, sizeof what);
+    }
+    for (guint i = 0; i < region->packs->len; i++) {
+        const Pack *pack = &g_array_index(region->packs, Pack, i);
+        const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
+        const int64_t what[] = { pack->operand, pack->gate, pack->twice, (int64_t)slot->offset };
+        g_byte_array_append(out, (const guint8 *)what, sizeof what);
+        g_byte_array_append(out, (const guint8 *)&pack->from, sizeof pack->from);
+        g_byte_array_append(out, (const guint8 *)&slot->md, sizeof slot->md);
+    }
+    return g_byte_array_free_to_bytes(out);
+}
+
 /* --- what the rest of Kiln sees --- */
+
+enum {
+    STEP_BYTES = 64 * 1024 /* code and memory of a step, about */
+};
 
 static const Region *
 region_of(const KilnInstr *instr)
@@ -206,6 +231,7 @@ region_free(KilnShared *shared)
     g_array_unref(region->bounds);
     g_array_unref(region->measured);
     g_string_free(region->description, TRUE);
+    g_clear_pointer(&region->compiled.packing, g_bytes_unref);
     for (uint32_t i = 0; i < region->n_operands; i++)
         g_free(region->packed_tags[i]);
     g_free(region->packed_tags);
@@ -316,6 +342,13 @@ build_all(Builder *builder, const KilnInstr **out_refused)
     return finish_outputs(builder, out_refused);
 }
 
+/* The library counts in ints: more makes it divide by zero. */
+static bool
+is_small_enough(const KilnType *type)
+{
+    return kiln_type_bytes(type) <= INT32_MAX;
+}
+
 /* A region may hand on what it does not compute with. Constants may lie in any layout. */
 static bool
 check_types(const KilnIRFunction *function, const bool *constant, GError **error)
@@ -327,11 +360,11 @@ check_types(const KilnIRFunction *function, const bool *constant, GError **error
         KilnType plain = buffer->type;
         if (weight || kiln_onednn_layout_of_tag(&plain) != LAYOUT_PLAIN)
             plain.layout = NULL;
-        if (kiln_onednn_is_float(&plain))
+        if (kiln_onednn_is_float(&plain) && is_small_enough(&plain))
             continue;
         g_autofree char *type = kiln_type_to_string(&buffer->type);
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: expected plain f32, found %s",
-                          buffer->name, type);
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "%s: expected plain f32 of less than 2 GB, found %s", buffer->name, type);
     }
     return true;
 }
@@ -391,6 +424,8 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
     }
     place_packed(region);
     place_workspace(region);
+    region->compiled.packing = describe_packing(region);
+    region->compiled.bytes = (size_t)region->steps->len * STEP_BYTES;
     region->compiled.kernel.name = g_strdup_printf("onednn:%u steps", fast_steps(region));
     return &region->compiled;
 }

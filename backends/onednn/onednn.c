@@ -395,6 +395,7 @@ kiln_onednn_vendor(void)
                                        .node_us = node_us,
                                        .reorder_us = reorder_us,
                                        .call_us = 1,
+                                       .code_us = 150,
                                        .takes_custom = takes_custom,
                                        .compile = kiln_onednn_compile,
                                        .describe = describe };

@@ -3,6 +3,7 @@
 #include "graph/dim.h"
 
 #include "graph/arena.h"
+#include "graph/dim/dim_guess.h"
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
@@ -281,6 +282,15 @@ kiln_dim_state(KilnDimTable *table, const char *name, const KilnDimFacts *facts,
     dim->u.name.facts.hi = hi;
     g_mutex_unlock(&table->lock);
     return TRUE;
+}
+
+void
+kiln_dim_guess(KilnDimTable *table, const char *name, int64_t number)
+{
+    KilnDim *dim = name_of(table, name);
+    g_mutex_lock(&table->lock);
+    dim->u.name.guess = number;
+    g_mutex_unlock(&table->lock);
 }
 
 bool

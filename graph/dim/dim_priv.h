@@ -40,6 +40,7 @@ struct KilnDim {
         struct {
             const char *text;
             KilnDimFacts facts;
+            int64_t guess; /* 0: none */
         } name;
         const KilnDim *args[4];
         const KilnDimTerm *terms;

@@ -112,10 +112,12 @@ kiln_dim_evaluate(const KilnDim *dim, KilnDimLookup lookup, void *data, int64_t 
 /* --- hints --- */
 
 static int64_t
-hint_of_name(const KilnDimFacts *facts)
+hint_of_name(const KilnDim *name)
 {
+    const KilnDimFacts *facts = &name->u.name.facts;
+    int64_t guess = name->u.name.guess ? name->u.name.guess : KILN_DIM_HINT;
     int64_t hint = facts->hint > 0              ? facts->hint
-                   : facts->hi == KILN_DIM_MOST ? KILN_DIM_HINT
+                   : facts->hi == KILN_DIM_MOST ? guess
                                                 : facts->lo + (facts->hi - facts->lo) / 2;
     hint = CLAMP(hint, facts->lo, facts->hi);
     return hint - hint % facts->divisor; /* the lower bound is a multiple, too */
@@ -129,7 +131,7 @@ hint_of(const KilnDim *dim)
     case KILN_DIM_NUMBER:
         return sum;
     case KILN_DIM_NAME:
-        return hint_of_name(&dim->u.name.facts);
+        return hint_of_name(dim);
     case KILN_DIM_SUM:
         for (uint32_t i = 0; i < dim->n; i++) {
             product = dim->u.terms[i].coefficient;

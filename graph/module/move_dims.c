@@ -65,8 +65,11 @@ move_attrs(const Move *move, KilnNode *node)
         if (info->attrs[i].kind != KILN_ATTR_INTS)
             continue;
         KilnInts *list = (KilnInts *)((char *)node->attrs + info->attrs[i].offset);
-        for (uint32_t k = 0; list->open && k < list->n; k++)
+        for (uint32_t k = 0; list->open && k < list->n; k++) {
             list->open[k] = moved(move, list->open[k]);
+            if (kiln_dim_is_number(list->open[k], &list->v[k]))
+                list->open[k] = NULL;
+        }
     }
 }
 

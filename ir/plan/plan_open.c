@@ -116,6 +116,7 @@ kiln_open_plan_at(const KilnIRFunction *function, const KilnDimBinding *binding,
     open->function = kiln_open_copy_at(function, binding, error);
     if (!open->function)
         return NULL;
+    kiln_open_compile_regions(open->function, binding, target, threads);
     KilnMemoryPlan *plan = open->plan = lives_of(open->function, target, threads, flags);
     open->binding = kiln_dim_binding_copy(open->function->arena, binding);
     if (!add_up(plan, open->function))
@@ -148,7 +149,7 @@ bind_below(const KilnIRFunction *function, KilnDimBinding *binding, int halvings
 }
 
 /* Kernels may want more scratch for fewer rows: the most of several bindings, from the bounds down.
- */
+ * Regions are compiled for the bounds alone. */
 static void
 widen_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const KilnTarget *target,
               int threads)
@@ -162,6 +163,7 @@ widen_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const KilnTa
         int64_t step = 0;
         if (!copy)
             continue;
+        kiln_open_compile_regions(copy, binding, NULL, threads);
         kiln_foreach_instr (instr, copy) {
             if (kiln_instr_is_bookkeeping(instr))
                 continue;
@@ -208,6 +210,7 @@ kiln_open_plan_most(const KilnIRFunction *function, const KilnTarget *target, in
     if (!open->function)
         return NULL;
     open->binding = kiln_dim_binding_copy(open->function->arena, binding);
+    kiln_open_compile_regions(open->function, binding, target, threads);
     KilnMemoryPlan *plan = open->plan = lives_of(open->function, target, threads, flags);
     widen_scratch(plan, function, target, threads);
     if (!widen_buffers(plan, expressions) || !add_up(plan, open->function))

@@ -33,6 +33,7 @@
  * it is read, and runs on own kernels where there is no vendor. Without a vendor nothing happens.
  */
 #include "graph/base/shared.h"
+#include "graph/module/hints.h"
 #include "graph/module/outline.h"
 #include "graph/op/layout.h"
 #include "graph/op/offload.h"
@@ -67,13 +68,22 @@ hash_text(const char *text)
     return hash;
 }
 
+/* Regions with other expressions may have the numbers of this one at their hints. */
+static bool
+has_key(const KilnDeclaration *declaration, const char *key)
+{
+    g_autofree char *other = kiln_region_key(declaration->body, NULL);
+    return g_strcmp0(other, key) == 0;
+}
+
 /* The declaration of @compiled, made where there is none. */
 static KilnDeclaration *
 declare(KilnModule *module, const KilnFunction *body, KilnCompiled *compiled, GError **error)
 {
+    g_autofree char *open = kiln_function_is_open(body) ? kiln_region_key(body, NULL) : NULL;
     for (guint i = 0; i < module->declarations->len; i++) {
         KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
-        if (declaration->compiled == &compiled->shared)
+        if (declaration->compiled == &compiled->shared && (!open || has_key(declaration, open)))
             return declaration;
     }
     const KilnNode *first = body->first;
@@ -83,6 +93,7 @@ declare(KilnModule *module, const KilnFunction *body, KilnCompiled *compiled, GE
     KilnFunction *copy = key ? kiln_body_copy(module, body, false, error) : NULL;
     if (!copy)
         return NULL;
+    kiln_function_leave_hints(copy);
     uint32_t hash = hash_text(key);
     g_autofree char *name = NULL;
     do {
@@ -318,14 +329,16 @@ kiln_pass_compile_offload(KilnFunction *function, KilnPassContext *context, bool
                           .context = context,
                           .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
                           .error = error };
+    gboolean good = TRUE;
+    kiln_function_stand_at_hints(function);
     kiln_foreach_node_safe (node, function) {
-        if (node->op != KILN_OP_vendor_graph)
+        if (node->op != KILN_OP_vendor_graph || !good)
             continue;
         *changed = true;
         compiler.splitter =
             (KilnSplitter){ target->vendor, kiln_attrs(node, vendor_graph)->callee, 0 };
-        if (!compile(&compiler, node))
-            return FALSE;
+        good = compile(&compiler, node);
     }
-    return TRUE;
+    kiln_function_leave_hints(function);
+    return good;
 }

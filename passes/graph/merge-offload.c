@@ -22,6 +22,7 @@
  * layout, and less what operators between would not have cost outside - results of one that another
  * takes on the way, slices and concats in place. The number of custom_ops is bounded, as is that
  * of operators in a region. */
+#include "graph/module/hints.h"
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/op/concat.h"
@@ -462,11 +463,13 @@ kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *
             g_ptr_array_add(regions, node);
     }
     bool good = true;
+    kiln_function_stand_at_hints(function);
     for (guint i = 0; good && i < regions->len; i++) {
         KilnNode *last = g_ptr_array_index(regions, i);
         while (last && good)
             last = merge_into(&merger, last, &good);
     }
+    kiln_function_leave_hints(function);
     report(&merger);
     *changed = merger.changed;
     return good;

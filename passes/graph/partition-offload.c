@@ -34,11 +34,16 @@
  * Only what takes less time there by the cost models is the vendor's at all
  * (passes/offload/offload_cost.h), and a region is kept where it pays as a whole: own kernels take
  * longer than the vendor's, its call, and the reorders at its edges
- * (passes/offload/offload_outline.h). What need not move for a region stays where it was. */
+ * (passes/offload/offload_outline.h). What need not move for a region stays where it was.
+ *
+ * Open dims count as at their hints. The vendor generates code anew for all numbers of a region
+ * with open dims, so such a region has to make up for its code within open-runs runs. */
 #include "graph/module/folding.h"
+#include "graph/module/hints.h"
 #include "graph/op/cast.h"
 #include "graph/op/matmul.h"
 #include "graph/op/offload.h"
+#include "graph/type.h"
 #include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
 #include "passes/offload/offload_outline.h"
@@ -48,7 +53,8 @@
     CHOICE(policy, "fused", "fused|single")                                                        \
     CHOICE(when, "pays", "pays|always")                                                            \
     OPTION(INT, max_nodes, 512)                                                                    \
-    OPTION(FLOAT, min_us, 5.0)
+    OPTION(FLOAT, min_us, 5.0)                                                                     \
+    OPTION(INT, open_runs, 256)
 PASS_OPTIONS(partition_offload, OPTIONS);
 
 static const char rule[] = "outline";
@@ -151,9 +157,9 @@ find_near(Partition *partition, const KilnNode *node)
 
 /* --- what joins --- */
 
-/* The vendor takes numbers only. */
+/* Open dims have the numbers of their hints here: what is no expression either has none. */
 static bool
-reads_open_dims(const KilnNode *node)
+reads_unknown_dims(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
@@ -161,6 +167,15 @@ reads_open_dims(const KilnNode *node)
             return true;
     }
     return false;
+}
+
+static bool
+has_open_result(const KilnNode *node)
+{
+    bool open = false;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        open |= kiln_type_is_open(&node->results[r].type);
+    return open;
 }
 
 static KilnVendorRole
@@ -171,8 +186,8 @@ role_of(const Partition *partition, const KilnNode *node)
             node->results[i].type.layout || node->results[i].known)
             return KILN_VENDOR_NONE;
     }
-    bool plain =
-        node->n_results > 0 && !kiln_op_has(node->op, KILN_TRAIT_REGION) && !reads_open_dims(node);
+    bool plain = node->n_results > 0 && !kiln_op_has(node->op, KILN_TRAIT_REGION) &&
+                 !reads_unknown_dims(node);
     return plain ? partition->vendor->role(node) : KILN_VENDOR_NONE;
 }
 
@@ -374,10 +389,26 @@ vendor_us(const Partition *partition, const Region *region, uint32_t layout)
  * millisecond and more, and memory, to generate. */
 static const double margin = 0.93, gain_us = 4;
 
+/* What generating the code of @region takes each time that the numbers of its dims are new. */
+static double
+code_us(const Partition *partition, const Region *region)
+{
+    const KilnVendor *vendor = partition->vendor;
+    bool open = false;
+    uint32_t anchors = 0;
+    for (guint m = 0; m < region->members->len; m++) {
+        const KilnNode *node = g_ptr_array_index(region->members, m);
+        open |= has_open_result(node);
+        anchors += partition->roles[node->id] == KILN_VENDOR_ANCHOR;
+    }
+    return open ? anchors * vendor->code_us : 0;
+}
+
 static bool
 is_worth_it(const Partition *partition, const Region *region)
 {
     KilnPassContext *context = partition->context;
+    const double runs = (double)partition->options->open_runs;
     double own = 0, vendor = G_MAXDOUBLE;
     for (guint m = 0; m < region->members->len; m++) {
         const KilnNode *node = g_ptr_array_index(region->members, m);
@@ -387,6 +418,8 @@ is_worth_it(const Partition *partition, const Region *region)
         vendor = MIN(vendor, vendor_us(partition, region, layout));
     PASS_GUARD(big_enough, own >= partition->options->min_us);
     PASS_GUARD(pays, !partition->weighs || MIN(margin * own, own - gain_us) > vendor);
+    double code = partition->weighs ? code_us(partition, region) : 0;
+    PASS_GUARD(pays_for_code, code == 0 || (own - vendor) * runs >= code);
     return true;
 }
 
@@ -554,6 +587,17 @@ may_choose(const Partition *partition, const KilnNode *node)
     return true;
 }
 
+/* Own products choose an algorithm for each number of rows, and the vendor is chosen once. */
+static bool
+holds_at_least(const Partition *partition, KilnNode *node)
+{
+    KilnPassContext *context = partition->context;
+    bool asks = partition->weighs && partition->roles[node->id] == KILN_VENDOR_ANCHOR &&
+                !partition->vendor->wants_layout(node) && has_open_result(node);
+    PASS_GUARD(holds_at_least, !asks || kiln_offload_holds_at_least(&partition->costs, node));
+    return true;
+}
+
 /* Roles of all nodes, where what both sides take does not leave them to own kernels. */
 static void
 find_roles(Partition *partition)
@@ -562,6 +606,10 @@ find_roles(Partition *partition)
     kiln_foreach_node (node, function)
         partition->roles[node->id] =
             may_choose(partition, node) ? role_of(partition, node) : KILN_VENDOR_NONE;
+    kiln_foreach_node (node, function) {
+        if (!holds_at_least(partition, node))
+            partition->roles[node->id] = KILN_VENDOR_NONE;
+    }
     g_autofree bool *vendors = kiln_offload_cut(function, partition->roles, &partition->costs);
     kiln_foreach_node (node, function) {
         KilnVendorRole *role = &partition->roles[node->id];
@@ -582,7 +630,7 @@ region_free(gpointer data)
 }
 
 static bool
-partition_function(Partition *partition, bool *changed, GError **error)
+partition_at_hints(Partition *partition, bool *changed, GError **error)
 {
     find_roles(partition);
     kiln_foreach_node (node, partition->function) {
@@ -592,6 +640,15 @@ partition_function(Partition *partition, bool *changed, GError **error)
     }
     *changed = keep_regions(partition);
     return !*changed || outline_all(partition, error);
+}
+
+static bool
+partition_function(Partition *partition, bool *changed, GError **error)
+{
+    kiln_function_stand_at_hints(partition->function);
+    bool good = partition_at_hints(partition, changed, error);
+    kiln_function_leave_hints(partition->function);
+    return good;
 }
 
 /* The choice is made for a whole function at once: what it left to own kernels stays there. */

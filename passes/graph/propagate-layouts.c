@@ -26,6 +26,7 @@
  * neighbours are moved together, then nodes alone, as long as it all gets faster: never slower than
  * before. */
 #include "graph/base/shared.h"
+#include "graph/module/hints.h"
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/op/offload.h"
@@ -424,17 +425,11 @@ has_regions(const KilnFunction *function)
     return false;
 }
 
-GRAPH_PASS(propagate_layouts);
-
-gboolean
-kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bool *changed,
-                            GError **error)
+/* Open dims have the numbers of their hints. */
+static bool
+propagate_at_hints(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
     const KilnTarget *target = kiln_pass_target(context);
-    *changed = false;
-    if (!target || !target->vendor || !target->vendor->n_layouts || function->owner ||
-        !has_regions(function))
-        return TRUE;
     uint32_t n_layouts = target->vendor->n_layouts;
     g_autoptr(KilnLayouts) layouts = kiln_layouts_new(function, target, may_carry, context);
     move_groups(context, layouts, n_layouts);
@@ -450,5 +445,22 @@ kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bo
     if (good && target->vendor->packed_tag)
         good = rewrite_weights(&rewrite, function, target);
     *changed = rewrite.changed;
+    return good;
+}
+
+GRAPH_PASS(propagate_layouts);
+
+gboolean
+kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bool *changed,
+                            GError **error)
+{
+    const KilnTarget *target = kiln_pass_target(context);
+    *changed = false;
+    if (!target || !target->vendor || !target->vendor->n_layouts || function->owner ||
+        !has_regions(function))
+        return TRUE;
+    kiln_function_stand_at_hints(function);
+    bool good = propagate_at_hints(function, context, changed, error);
+    kiln_function_leave_hints(function);
     return good;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/offload/offload_cost.h"
 
+#include "graph/dim.h"
 #include "graph/op/bounds.h"
 #include "graph/op/concat.h"
 #include "graph/op/conv.h"
@@ -70,6 +71,41 @@ kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused)
     if (node->op == KILN_OP_concat && is_joined_in_place(node))
         return 0;
     return kiln_node_us(costs->target, node, costs->any_algorithm);
+}
+
+/* Gives @type the least numbers, and keeps it as it was at the end of @kept. */
+static void
+shrink(KilnType *type, GArray *kept)
+{
+    g_array_append_val(kept, *type);
+    for (int d = 0; d < type->rank; d++) {
+        int64_t most;
+        if (!type->open[d])
+            continue;
+        kiln_dim_range(type->open[d], &type->dims[d], &most);
+        type->dims[d] = MAX(type->dims[d], (int64_t)1);
+        type->open[d] = NULL;
+    }
+}
+
+bool
+kiln_offload_holds_at_least(const KilnOffloadCosts *costs, KilnNode *node)
+{
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(KilnType));
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value)
+            g_ptr_array_add(types, &node->operands[i].value->type);
+    }
+    for (uint32_t r = 0; r < node->n_results; r++)
+        g_ptr_array_add(types, &node->results[r].type);
+    for (guint i = 0; i < types->len; i++)
+        shrink(g_ptr_array_index(types, i), kept);
+    double own = kiln_own_us(costs, node, false);
+    double vendor = costs->vendor->node_us(node, 0) + costs->vendor->call_us;
+    for (guint i = types->len; i-- > 0;) /* a value may be there twice */
+        *(KilnType *)g_ptr_array_index(types, i) = g_array_index(kept, KilnType, i);
+    return vendor <= own;
 }
 
 bool

@@ -17,6 +17,10 @@ typedef struct {
  * is (ir/tail.h), so @node costs almost nothing. */
 double kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused);
 
+/** True if the vendor is no slower than own kernels at @node, which has no layout of its own, with
+ * the least numbers that open dims can have. Own kernels choose anew for each number. */
+bool kiln_offload_holds_at_least(const KilnOffloadCosts *costs, KilnNode *node);
+
 /** The time of own kernels of @target to bring a value of @type into any other layout. */
 double kiln_reorder_us(const KilnTarget *target, const KilnType *type);
 

@@ -4,12 +4,14 @@
 #include "graph/arena.h"
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
+#include "graph/base/shared.h"
 #include "graph/binding.h"
 #include "graph/dim.h"
 #include "graph/error.h"
 #include "graph/kiln-types.h"
 #include "graph/type.h"
 #include "ir/carry.h"
+#include "ir/compiled.h"
 #include "ir/ir.h"
 #include "ir/kernel.h"
 #include "ir/life.h"
@@ -38,8 +40,9 @@ struct KilnInstance {
     KilnDimBinding next; /* numbers of the names that it moves to */
     KilnBindOptions options;
     KilnBinder binder;
-    uint64_t *masks;        /* per call: what it depends on */
-    uint32_t *scratch_life; /* per call: its life among those of the plan */
+    uint64_t *masks;                 /* per call: what it depends on */
+    const KilnDeclaration **regions; /* per call: the region with open dims; NULL: it has none */
+    uint32_t *scratch_life;          /* per call: its life among those of the plan */
     KilnFirstFit *fit;
     KilnBuffer **states; /* per carried value; NULL: it has none */
     KilnArena *arena;    /* of checks */
@@ -64,6 +67,7 @@ free_instance(KilnInstance *instance)
     g_free(instance->binder.place);
     g_free(instance->states);
     g_free(instance->masks);
+    g_free(instance->regions);
     g_free(instance->scratch_life);
     g_free(instance->settled);
     g_free(instance->kept);
@@ -81,6 +85,7 @@ make_calls(KilnSpecialisation *out, KilnInstance *instance)
     uint32_t n = instance->origin->n_calls;
     out->calls = g_new0(KilnBoundCall, (gsize)n + 1);
     instance->masks = g_new0(uint64_t, (gsize)n + 1);
+    instance->regions = g_new0(const KilnDeclaration *, (gsize)n + 1);
     kiln_foreach_instr (instr, instance->function) {
         if (kiln_instr_is_bookkeeping(instr))
             continue;
@@ -88,7 +93,12 @@ make_calls(KilnSpecialisation *out, KilnInstance *instance)
         call->instr = instr;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;
-        instance->masks[out->n_calls++] = kiln_open_mask(instance->fields, instr);
+        instance->masks[out->n_calls] = kiln_open_mask(instance->fields, instr);
+        if (kiln_open_calls_region(instr)) {
+            instance->masks[out->n_calls] = UINT64_MAX; /* its body may have any name */
+            instance->regions[out->n_calls] = instr->declaration;
+        }
+        out->n_calls++;
     }
     out->slots = g_new0(KilnSlot, (gsize)out->n_slots + 1);
 }
@@ -213,6 +223,24 @@ is_touched(const KilnInstance *instance, uint32_t c, uint64_t changed)
     return !instance->stands || instance->masks[c] & changed;
 }
 
+/* Gives call @c the region for the numbers that it moves to. */
+static gboolean
+choose_region(KilnSpecialisation *out, uint32_t c, GError **error)
+{
+    const KilnInstance *instance = out->instance;
+    const KilnBindOptions *options = &instance->options;
+    if (!instance->regions[c])
+        return TRUE;
+    KilnCompiled *compiled =
+        kiln_regions_get(kiln_template_regions(instance->origin), instance->regions[c],
+                         &instance->next, options->target, options->threads, error);
+    if (!compiled)
+        return FALSE;
+    kiln_open_set_region((KilnInstr *)out->calls[c].instr, compiled);
+    kiln_shared_unref(&compiled->shared);
+    return TRUE;
+}
+
 /* Chooses the kernels of calls whose numbers changed, and the forms of their weights. */
 static gboolean
 choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
@@ -220,17 +248,18 @@ choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
     KilnInstance *instance = out->instance;
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
-        const KilnKernel *kernel = call->kernel;
-        uint32_t form = call->form;
-        size_t bytes = call->packed_bytes;
         if (!is_touched(instance, c, changed))
             continue;
-        if (!kiln_instr_verify_types(call->instr, &instance->arena, error) ||
+        const KilnPackedForm form = call->kernel ? kiln_template_form(call) : (KilnPackedForm){ 0 };
+        size_t bytes = call->packed_bytes;
+        if (!choose_region(out, c, error) ||
+            !kiln_instr_verify_types(call->instr, &instance->arena, error) ||
             !kiln_bind_kernel(&instance->binder, call, error))
             return FALSE;
         if (!kiln_bind_packed(call, error))
             return FALSE;
-        bool keeps = kernel == call->kernel && form == call->form && call->packed_bytes &&
+        const KilnPackedForm now = kiln_template_form(call);
+        bool keeps = form.kernel == now.kernel && form.form == now.form && call->packed_bytes &&
                      kiln_template_suits(call, call->fitted);
         if (!keeps) {
             g_clear_pointer(&call->packed, g_bytes_unref);

@@ -74,13 +74,15 @@ note_forms(const KilnSpecialisation *made, KilnPackedForm *forms)
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
         KilnPackedForm *form = &forms[(gsize)c * KILN_MAX_FORMS];
+        KilnPackedForm found = kiln_template_form(call);
         uint32_t f = 0;
         while (f < KILN_MAX_FORMS && form[f].packed &&
-               !(form[f].kernel == call->kernel && form[f].form == call->form))
+               !(form[f].kernel == found.kernel && form[f].form == found.form))
             f++;
-        if (call->packed && f < KILN_MAX_FORMS && !form[f].packed)
-            form[f] = (KilnPackedForm){ call->kernel, call->form, g_bytes_ref(call->packed),
-                                        call->fitted };
+        if (!call->packed || f == KILN_MAX_FORMS || form[f].packed)
+            continue;
+        found.packed = g_bytes_ref(call->packed);
+        form[f] = found;
     }
 }
 

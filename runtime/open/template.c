@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/open/template.h"
 
+#include "ir/compiled.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
 #include "runtime/shapes/dims.h"
@@ -79,6 +80,7 @@ kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     KilnTemplate *self = template_of(function, values, n_inputs);
     self->ir = ir;
+    self->regions = kiln_regions_new();
     return self;
 }
 
@@ -86,7 +88,9 @@ KilnTemplate *
 kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs)
 {
     g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
-    return template_of(function, none, n_inputs);
+    KilnTemplate *self = template_of(function, none, n_inputs);
+    self->regions = kiln_regions_new();
+    return self;
 }
 
 KilnTemplate *
@@ -153,6 +157,7 @@ kiln_template_unref(KilnTemplate *self)
     g_free(self->pairs.v);
     if (self->base)
         kiln_ir_function_free(self->function);
+    kiln_regions_free(self->regions);
     if (self->ir)
         kiln_ir_module_free(self->ir);
     kiln_template_unref(self->base);
@@ -256,6 +261,12 @@ owner_of(KilnTemplate *self)
     return self->base ? self->base : self;
 }
 
+KilnRegions *
+kiln_template_regions(const KilnTemplate *self)
+{
+    return self->base ? self->base->regions : self->regions;
+}
+
 /* The forms of call @c; NULL where the owner has no such call. */
 static KilnPackedForm *
 forms_of(KilnTemplate *self, uint32_t c)
@@ -272,10 +283,22 @@ kiln_template_suits(const KilnBoundCall *call, bool fitted)
     return !fitted || (kind && (!kind->suits || kind->suits(call->instr)));
 }
 
+KilnPackedForm
+kiln_template_form(const KilnBoundCall *call)
+{
+    KilnPackedForm form = { .kernel = call->kernel, .form = call->form, .fitted = call->fitted };
+    if (call->instr->kind == KILN_INSTR_call) {
+        form.kernel = NULL;
+        form.form = kiln_regions_form(kiln_call_compiled(call->instr));
+    }
+    return form;
+}
+
 static bool
 is_form(const KilnPackedForm *form, const KilnBoundCall *call)
 {
-    return form->packed && form->kernel == call->kernel && form->form == call->form &&
+    const KilnPackedForm wanted = kiln_template_form(call);
+    return form->packed && form->kernel == wanted.kernel && form->form == wanted.form &&
            kiln_template_suits(call, form->fitted);
 }
 
@@ -353,12 +376,15 @@ keep_weights(KilnTemplate *self, const KilnBinder *binder)
     for (uint32_t c = 0; c < out->n_calls; c++) {
         const KilnBoundCall *call = &out->calls[c];
         const KilnPackedForm *forms = forms_of(self, c);
+        KilnPackedForm form = { .packed = NULL };
         bool kept = !call->packed || !forms;
         for (uint32_t f = 0; !kept && f < KILN_MAX_FORMS; f++)
             kept = is_form(&forms[f], call);
-        if (!kept)
-            kiln_template_add_form(
-                self, c, &(KilnPackedForm){ call->kernel, call->form, call->packed, call->fitted });
+        if (kept)
+            continue;
+        form = kiln_template_form(call);
+        form.packed = call->packed;
+        kiln_template_add_form(self, c, &form);
     }
     for (guint i = 0; i < owner->n_weights; i++) {
         const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);

@@ -13,6 +13,7 @@
 #include "ir/target.h"
 #include "runtime/bind.h"
 #include "runtime/open/carry.h"
+#include "runtime/open/regions.h"
 #include "runtime/specialise.h"
 
 #include <pthread.h>
@@ -25,9 +26,9 @@ enum {
 
 /** The weights of a call as a kernel wants them. */
 typedef struct KilnPackedForm {
-    const KilnKernel *kernel;
-    uint32_t form;
-    GBytes *packed; /* NULL: there is none */
+    const KilnKernel *kernel; /* NULL: of a region */
+    uint32_t form;            /* of the kernel; of a region: kiln_regions_form() */
+    GBytes *packed;           /* NULL: there is none */
     bool fitted;
 } KilnPackedForm;
 
@@ -49,7 +50,8 @@ typedef struct KilnTemplate {
     pthread_mutex_t lock;  /* guards the fields below */
     KilnPackedForm *forms; /* KILN_MAX_FORMS per call */
     uint32_t n_calls;
-    GBytes **weights; /* per weight of the function: as an aligned view; NULL: not needed yet */
+    KilnRegions *regions; /* of the vendor; has a lock of its own. NULL: @base has them */
+    GBytes **weights;     /* per weight of the function: as an aligned view; NULL: not needed yet */
     uint32_t n_weights;
 } KilnTemplate;
 
@@ -73,6 +75,10 @@ void kiln_template_unref(KilnTemplate *self);
 gboolean kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings,
                             KilnDimBinding *out, GError **error);
 
+/** The regions of the vendor, which templates for carried values share. */
+KilnRegions *kiln_template_regions(const KilnTemplate *self);
+/** What the weights that @call wants are kept as, without the bytes. */
+KilnPackedForm kiln_template_form(const KilnBoundCall *call);
 /** Adds packed weights of call @c, which stand before those that are there. */
 void kiln_template_add_form(KilnTemplate *self, uint32_t c, const KilnPackedForm *form);
 /** True if @call may have weights that were @fitted: with more rows than suit, such weights give

@@ -307,9 +307,9 @@ try_open(Run *run, uint64_t seed)
 {
     g_auto(Subject) subject = { 0 };
     g_autoptr(KilnModule) module = make_graph(run, seed, "graph to open",
-                                              seed % 8 == 3   ? random_quantized_graph
-                                              : seed % 4 == 1 ? random_vendor_graph
-                                                              : random_graph,
+                                              seed % 8 == 3              ? random_quantized_graph
+                                              : OPEN_IS_FOR_VENDOR(seed) ? random_vendor_graph
+                                                                         : random_graph,
                                               &subject);
     if (!module)
         return;

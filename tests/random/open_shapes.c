@@ -32,11 +32,12 @@ enum {
     WAY_NONE,
     WAY_EXACT,
     WAY_DEFAULT,
+    WAY_OFFLOAD,
     FILE_EVERY = 4,  /* of so many programs one is written to a file and read */
     LEAST_OPEN = 85, /* percent of the programs; 94 were seen */
 };
 
-static const char *const pipeline_names[OPEN_WAYS] = { "none", "exact", "default" };
+static const char *const pipeline_names[OPEN_WAYS] = { "none", "exact", "default", "offload" };
 static const char *const numbers_names[N_NUMBERS] = { "primes", "ones", "equal", "large", "zero" };
 
 /* What a program for numbers makes of them. */
@@ -157,7 +158,8 @@ compile(Trial *trial, Numbers numbers, GError **error)
     options.target = target_of(trial);
     options.threads = 1;
     options.prefer_memory = trial->seed % 7 == 2;
-    options.no_offload = trial->way != WAY_DEFAULT || trial->seed % 3 != 0;
+    options.no_offload =
+        trial->way < WAY_DEFAULT || (trial->way == WAY_DEFAULT && trial->seed % 3 != 0);
     for (unsigned i = 0; numbers < N_NUMBERS && i < n; i++) {
         const KilnBinding *binding = &trial->bindings[numbers][i];
         shapes[i] = (KilnShape){ kiln_model_input(trial->model, i)->name, binding->rank, { 0 } };
@@ -246,7 +248,7 @@ numerics_of(const Trial *trial)
         return KILN_NUMERICS_E;
     if (kinds.quantized)
         return KILN_NUMERICS_QS;
-    return trial->way == WAY_DEFAULT || kinds.halves ? KILN_NUMERICS_U : KILN_NUMERICS_E;
+    return trial->way >= WAY_DEFAULT || kinds.halves ? KILN_NUMERICS_U : KILN_NUMERICS_E;
 }
 
 static gboolean
@@ -460,6 +462,8 @@ open_agrees(uint64_t seed, Subject *subject, OpenSeen *seen, bool *fired, GError
         return TRUE;
     gboolean good = trial_init(&trial, error);
     for (unsigned way = 0; good && way < OPEN_WAYS; way++) {
+        if (way == WAY_OFFLOAD && !OPEN_IS_FOR_VENDOR(seed))
+            continue;
         good = agree_under(&trial, way, error);
         if (!good)
             g_prefix_error(error, "%s: ", pipeline_names[way]);

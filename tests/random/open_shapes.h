@@ -6,8 +6,11 @@
 #include "tests/random/subject.h"
 
 enum {
-    OPEN_WAYS = 3 /* pipelines: none, one of class E, default */
+    OPEN_WAYS = 4 /* pipelines: none, one of class E, default, offload */
 };
+
+/** True if the graph of @seed has what a vendor library takes. */
+#define OPEN_IS_FOR_VENDOR(seed) ((seed) % 4 == 1)
 
 /** Counts over graphs. */
 typedef struct OpenSeen {
@@ -23,7 +26,8 @@ typedef struct OpenSeen {
 
 /** Opens the graph of @subject and compiles it with each pipeline. Two sessions take the numbers of
  * tests/random/opened.h in two orders. Each output must have the bits of a program that was
- * compiled for these numbers, or a difference that passes of its pipeline allow. Errors must be the
+ * compiled for these numbers, or a difference that passes of its pipeline allow. `offload` has
+ * graphs for a vendor, which gets all that it takes. Errors must be the
  * same, but passes may remove one. Some programs are written to a file: what is read of it has the
  * same bits. */
 gboolean open_agrees(uint64_t seed, Subject *subject, OpenSeen *seen, bool *fired, GError **error);
