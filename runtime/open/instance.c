@@ -24,6 +24,7 @@
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/open/carry.h"
+#include "runtime/open/regions.h"
 
 #include <string.h>
 

@@ -2,7 +2,9 @@
 #include "runtime/open/regions.h"
 
 #include "exec/custom.h"
-#include "graph/module/outline.h"
+#include "graph/base/shared.h"
+#include "graph/error.h"
+#include "graph/module.h"
 #include "ir/vendor.h"
 #include "runtime/digest/digest.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions of a vendor library in programs with open dims. They need the library. */
-#include "ir/compiled.h"
+#include "ir/instr.h"
 #include "ir/vendor.h"
+#include "kiln.h"
+#include "runtime/bind.h"
 #include "runtime/open/regions.h"
 #include "runtime/open/template.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
-#include "runtime/specialise.h"
 #include "tests/unit/offload_case.h"
 #include "tests/unit/runtime_case.h"
 
