@@ -14,6 +14,9 @@ typedef struct {
     KilnTensor *tensor;
     double step; /* of quantized data that it was computed of */
     KilnReal real;
+    KilnOp op;
+    uint32_t n_operands;
+    const char **operands; /* their names, of the record's arena */
 } Value;
 
 static void
@@ -47,20 +50,40 @@ kiln_record_free(KilnRecord *record)
     g_free(record);
 }
 
-/* Where @value stands, what it is called, and of what type it is; NULL for what is not computed. */
+/* The key of a value that is called @name, and has the place and the type of @value. */
 static char *
-key_of(const KilnValue *value)
+key_named(const char *name, const KilnValue *value)
 {
-    if (value->def->op == KILN_OP_const)
-        return NULL;
     g_autofree char *type = kiln_type_to_string(&value->type);
-    GString *key = g_string_new(value->name);
+    GString *key = g_string_new(name);
     g_string_append_printf(key, " : %s", type);
     const KilnFunction *function = value->def->function;
     for (; function->owner; function = function->owner->function)
         g_string_append_printf(key, " in %s", kiln_node_label(function->owner));
     g_string_append_printf(key, " in @%s", function->name);
     return g_string_free(key, FALSE);
+}
+
+/* Where @value stands, what it is called, and of what type it is; NULL for what is not computed. */
+static char *
+key_of(const KilnValue *value)
+{
+    return value->def->op == KILN_OP_const ? NULL : key_named(value->name, value);
+}
+
+/* @last: what a loop noted of the node before, or NULL. */
+static void
+note_operands(const KilnRecord *record, const KilnNode *node, const Value *last, Value *out)
+{
+    out->op = node->op;
+    out->n_operands = node->n_operands;
+    out->operands =
+        last ? last->operands : kiln_arena_new0(record->arena, const char *, node->n_operands + 1);
+    for (uint32_t i = 0; !last && i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value)
+            out->operands[i] = kiln_arena_strdup(record->arena, value->name);
+    }
 }
 
 static gboolean
@@ -72,8 +95,10 @@ note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **
     char *key = key_of(value);
     if (!key)
         return TRUE;
-    Value *noted = g_new(Value, 1);
-    *noted = (Value){ kiln_tensor_copy(*io_tensor), kiln_node_step(value->def), { NULL, 0, 0 } };
+    Value *noted = g_new0(Value, 1);
+    noted->tensor = kiln_tensor_copy(*io_tensor);
+    noted->step = kiln_node_step(value->def);
+    note_operands(record, value->def, g_hash_table_lookup(values, key), noted);
     const KilnValue *real = kiln_real_quantized(value);
     g_autofree char *of = real ? key_of(real) : NULL;
     const Value *read = of ? g_hash_table_lookup(values, of) : NULL;
@@ -108,6 +133,34 @@ typedef struct {
     GHashTable *wrong; /* KilnValue*: out of its bound, and what is computed of such */
     GHashTable *reals; /* KilnValue* → KilnTensor*: what is quantized */
 } Cut;
+
+static const Value *
+find_noted(const Cut *cut, char *key)
+{
+    const Value *noted = key ? g_hash_table_lookup(cut->before->values, key) : NULL;
+    g_free(key);
+    return noted;
+}
+
+/* What @value was before the pass; NULL where that is not known. A pass hands on no derived name to
+ * what replaces a value. Then a reader of both values tells it. */
+static const Value *
+value_before(const Cut *cut, const KilnValue *value)
+{
+    const Value *was = find_noted(cut, key_of(value));
+    if (was || !value->made_up || value->def->op == KILN_OP_const)
+        return was;
+    kiln_foreach_use (use, value) {
+        const KilnNode *user = use->user;
+        const Value *reader = user->n_results ? find_noted(cut, key_of(&user->results[0])) : NULL;
+        if (reader && reader->op == user->op && use->index < reader->n_operands &&
+            reader->operands[use->index])
+            was = find_noted(cut, key_named(reader->operands[use->index], value));
+        if (was)
+            return was;
+    }
+    return NULL;
+}
 
 /* What is computed of a wrong value. Arguments of regions and of what is folded are bound out of
  * sight: there any wrong value counts. */
@@ -173,8 +226,7 @@ cut_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **e
 {
     (void)error;
     const Cut *cut = data;
-    g_autofree char *key = key_of(value);
-    const Value *was = key ? g_hash_table_lookup(cut->before->values, key) : NULL;
+    const Value *was = value_before(cut, value);
     bool wrong = is_of_wrong(cut, value->def);
     if (was && !wrong)
         wrong = !fits(cut, was, value, *io_tensor);

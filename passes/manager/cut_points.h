@@ -5,7 +5,8 @@
  * move by many: a rescale by 8 makes eight steps of one, an argmax takes another index. If results
  * differ by more than the class allows, the function runs again with cuts. A cut replaces a value
  * by the value of the same name and type before the pass, if both are within the bound of the
- * class. Between two cuts only the difference of one rewrite remains.
+ * class. Between two cuts only the difference of one rewrite remains. A value with a derived name
+ * counts as the value that the same reader had as the same operand before the pass.
  *
  *      before   %q ── 3 ──▶ %r = rescale ×8 ── 24 ──▶ %y          after, %q made in another way:
  *                                                              4 ──▶ 32: eight steps

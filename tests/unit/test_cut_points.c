@@ -3,8 +3,11 @@
 #include "passes/manager/cut_points.h"
 
 #include "backends/ref/ref.h"
+#include "passes/context/options.h"
+#include "passes/manager/manager.h"
 #include "passes/manager/results.h"
 #include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -31,12 +34,11 @@ module_of(const char *product, const char *stored, const char *factor)
     return module;
 }
 
-/* True where such a function may stand for one of %m, %q and 1. */
+/* True where @after may stand for a function of %m, %q and 1. */
 static bool
-fits(const char *product, const char *stored, const char *factor, KilnNumerics numerics, bool cut)
+stands_for(const KilnModule *after, KilnNumerics numerics, bool cut)
 {
     g_autoptr(KilnModule) before = module_of("m", "q", "1");
-    g_autoptr(KilnModule) after = module_of(product, stored, factor);
     const KilnFunction *function = kiln_module_entry(after);
     GError *error = NULL;
     KilnRecord *was = kiln_record_graph(kiln_module_entry(before), kiln_ref_target(), NULL, &error);
@@ -49,6 +51,31 @@ fits(const char *product, const char *stored, const char *factor, KilnNumerics n
     kiln_record_free(was);
     kiln_record_free(is);
     return good;
+}
+
+/* True where such a function may stand for one of %m, %q and 1. */
+static bool
+fits(const char *product, const char *stored, const char *factor, KilnNumerics numerics, bool cut)
+{
+    g_autoptr(KilnModule) after = module_of(product, stored, factor);
+    return stands_for(after, numerics, cut);
+}
+
+static void
+make_up(KilnModule *module, const char *name)
+{
+    KilnValue *value = kiln_function_find_value(kiln_module_entry(module), name);
+    cr_assert_not_null(value);
+    value->made_up = true;
+}
+
+/* Like fits() with a cut. The stored value has another name, which is derived. */
+static bool
+fits_derived(const char *factor, KilnNumerics numerics)
+{
+    g_autoptr(KilnModule) after = module_of("p", "r", factor);
+    make_up(after, "r");
+    return stands_for(after, numerics, true);
 }
 
 Test(cut_points, a_step_that_grows_is_one_step)
@@ -75,4 +102,40 @@ Test(cut_points, what_has_another_name_is_not_cut)
 {
     cr_expect_not(fits("p", "r", "1.01", KILN_NUMERICS_QS, true));
     cr_expect(fits("p", "r", "1", KILN_NUMERICS_QS, true));
+}
+
+Test(cut_points, a_reader_tells_what_a_derived_name_stands_for)
+{
+    cr_expect(fits_derived("1.01", KILN_NUMERICS_QS), "all are one step off");
+    cr_expect(fits_derived("1.0000001", KILN_NUMERICS_QT));
+    cr_expect_not(fits_derived("1.01", KILN_NUMERICS_QT), "these are no ties");
+    cr_expect_not(fits_derived("1.2", KILN_NUMERICS_QS), "these are many steps");
+}
+
+/* All elements of %b are 255 * 0.0627451 = 127.5 * 0.1254902: ties, each of which is rounded down
+ * as a real and up as a rescale. %q has a derived name, so its replacement gets another one. */
+Test(cut_points, copies_of_one_tie_are_ties)
+{
+    static const char joined[] = "graph @f(%a: i8[64] q(0.1254902,-128)) {\n"
+                                 "  %b = const @b : i8[64] q(0.0627451,-128)\n"
+                                 "  %c = dequantize_linear(%a) : f32[64]\n"
+                                 "  %d = dequantize_linear(%b) : f32[64]\n"
+                                 "  %e = concat(%c, %d) {axis=0} : f32[128]\n"
+                                 "  %q = quantize_linear(%e) : i8[128] q(0.1254902,-128)\n"
+                                 "  %y = dequantize_linear(%q) : f32[128]\n"
+                                 "  return %y\n"
+                                 "}\n"
+                                 "constants { @b = splat(127) : i8[64] q(0.0627451,-128) }\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModule) module = kiln_module_parse(joined, strlen(joined), "joined.kiln", &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    make_up(module, "q");
+    g_autoptr(KilnPassPipeline) pipeline =
+        kiln_pass_pipeline_parse_inline("optimize-concat-quantization", &error);
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.check_numerics = true;
+    options.check_target = kiln_ref_target();
+    cr_expect(kiln_pipeline_run_graph(pipeline, module, &options, NULL, &error), "%s",
+              error ? error->message : "");
+    cr_expect_not_null(kiln_function_find_value(kiln_module_entry(module), "concat"));
 }
