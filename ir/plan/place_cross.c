@@ -9,6 +9,10 @@
  * The search goes from the bucket where all are left to that where none is. It keeps the best of
  * each bucket, so that the best groupings are found without all being listed.
  *
+ * What may follow from one partial state is too much where many buffers end. So a step tries the
+ * smallest groups, and the biggest ones: long lists of ends and begins fit together in many ways,
+ * and few big groups leave most of the others free.
+ *
  * The score of a partial state is its number of orders (place_tree.h), and a bonus for what may
  * still begin, so that partial states of few and of many begins compare. */
 #include "ir/plan/place_priv.h"
@@ -17,14 +21,12 @@
 #include <string.h>
 
 enum {
-    BONUS = 45875,           /* of each buffer that may still begin, in the unit of freedom */
-    DISTURBANCE = 5 * 65536, /* in the same */
+    DISTURBANCE = 5 * 65536, /* in the unit of freedom */
     PARTIAL_WORK = 30000,    /* for finding what follows from one partial state */
-    WIDE = 3,            /* partial states of a bucket, in every other attempt, over the width */
-    FINAL = 10,          /* states behind the boundary, over the width */
-    SLACK = 4,           /* candidates that a bucket holds before the worst are dropped */
-    CANDIDATE_WORK = 30, /* of making and sorting one */
-    BUILD_WORK = 60,     /* of copying a partial state */
+    FINAL = 10,              /* states behind the boundary, over the width */
+    SLACK = 4,               /* candidates that a bucket holds before the worst are dropped */
+    CANDIDATE_WORK = 30,     /* of making and sorting one */
+    BUILD_WORK = 60,         /* of copying a partial state */
 };
 
 /* Some ends are in groups, which are replaced. */
@@ -52,6 +54,7 @@ typedef struct {
     /* What follows is of one partial state. */
     uint32_t from;
     Partial partial;
+    int64_t sum; /* of the ends that are left */
     uint64_t mates[KILN_BOUNDARY_MAX];
 } Crossing;
 
@@ -72,8 +75,7 @@ by_score(gconstpointer a, gconstpointer b)
 static guint
 kept_of(const Sweep *sweep, uint32_t left)
 {
-    uint32_t factor = left ? (sweep->turn % 4 > 1 ? WIDE : 1) : FINAL;
-    return sweep->width * factor;
+    return sweep->kind->width * (left ? sweep->kind->wide : FINAL);
 }
 
 /* Makes a group of the ends @mask and puts @by there; NULL where they cannot lie side by side. */
@@ -110,7 +112,7 @@ propose(Crossing *crossing, uint64_t ends, uint64_t begins, int64_t freedom)
     uint32_t left = (uint32_t)__builtin_popcountll(partial->ends & ~ends);
     uint64_t hash = mix(mix(partial->order->hash + ends) + begins);
     double disturbance = kiln_place_disturbance(sweep->turn, (uint32_t)hash) - 1;
-    freedom += sweep->scratch.factorials[n_begins] + (int64_t)BONUS * (n_rest - n_begins);
+    freedom += sweep->scratch.factorials[n_begins] + sweep->kind->bonus * (n_rest - n_begins);
     Candidate candidate = { (double)freedom + DISTURBANCE * disturbance, ends, begins,
                             crossing->from };
     GArray *bucket = crossing->buckets[left];
@@ -123,31 +125,58 @@ propose(Crossing *crossing, uint64_t ends, uint64_t begins, int64_t freedom)
     g_array_set_size(bucket, SLACK / 2 * kept);
 }
 
-/* Proposes all that the ends @mask, whose sizes sum to @sum, may be replaced by. */
+/* A group of ends. */
+typedef struct {
+    uint64_t mask;
+    KilnOrder *swapped; /* the order where one thing begins there; NULL: not known yet */
+} Group;
+
+/* Proposes that @begins replace @group. False where its ends cannot lie side by side. */
+static bool
+try_begins(Crossing *crossing, Group *group, uint64_t begins)
+{
+    const uint64_t left = crossing->partial.begins, twins = crossing->sweep->boundary->twins;
+    /* Of equal ones the first come first. */
+    if ((begins & ~left) || ((begins & twins) >> 1 & left & ~begins))
+        return true;
+    if (!group->swapped)
+        group->swapped =
+            swap(crossing->sweep, crossing->partial.order, group->mask, crossing->begun);
+    if (group->swapped)
+        propose(crossing, group->mask, begins, group->swapped->freedom);
+    return group->swapped != NULL;
+}
+
+/* Proposes all sets of begins with the sum @sum for @group, or what they leave of all begins. */
+static void
+try_sum(Crossing *crossing, Group *group, int64_t sum, bool rest)
+{
+    const KilnBoundary *boundary = crossing->sweep->boundary;
+    uint64_t left = crossing->partial.begins;
+    bool may = true;
+    for (uint32_t at = kiln_boundary_find(boundary, sum);
+         may && at < boundary->n_sums && boundary->sums[at].sum == sum; at++) {
+        uint64_t mask = boundary->sums[at].mask;
+        crossing->sweep->scratch.work += 2;
+        if (!(mask & ~left))
+            may = try_begins(crossing, group, rest ? left & ~mask : mask);
+    }
+}
+
+/* Proposes all that the ends @mask, whose sizes sum to @sum, may be replaced by. Where not all sets
+ * of begins are listed, the listed ones are small. Then a big set is found as the rest of one. */
 static void
 try_group(Crossing *crossing, uint64_t mask, int64_t sum)
 {
     Sweep *sweep = crossing->sweep;
-    const KilnBoundary *boundary = sweep->boundary;
-    uint64_t left = crossing->partial.begins;
     size_t block = sweep->scratch.block, used = sweep->scratch.used;
-    bool is_last = mask == crossing->partial.ends; /* replaced by all that is left */
-    KilnOrder *swapped =
-        is_last ? swap(sweep, crossing->partial.order, mask, crossing->begun) : NULL;
-    if (swapped)
-        propose(crossing, mask, left, swapped->freedom);
-    uint32_t at = is_last ? boundary->n_sums : kiln_boundary_find(boundary, sum);
-    for (; at < boundary->n_sums && boundary->sums[at].sum == sum; at++) {
-        uint64_t begins = boundary->sums[at].mask;
-        sweep->scratch.work += 2;
-        /* Of equal ones the first come first. */
-        if ((begins & ~left) || ((begins & boundary->twins) >> 1 & left & ~begins))
-            continue;
-        if (!swapped)
-            swapped = swap(sweep, crossing->partial.order, mask, crossing->begun);
-        if (!swapped)
-            break;
-        propose(crossing, mask, begins, swapped->freedom);
+    Group group = { mask, NULL };
+    if (mask == crossing->partial.ends) {
+        try_begins(crossing, &group, crossing->partial.begins);
+    } else {
+        try_sum(crossing, &group, sum, false);
+        if (sweep->boundary->n_sums >= sweep->boundaries->subsets_max)
+            try_sum(crossing, &group, crossing->sum - sum, true);
     }
     kiln_order_store_rewind(&sweep->scratch, block, used);
 }
@@ -171,24 +200,58 @@ grow(Crossing *crossing, uint64_t mask, uint64_t more, int64_t sum, uint32_t n_m
     }
 }
 
-/* Adds a partial state and proposes what follows from it. */
+/* Tries all groups of the ends @mask and @rest without @n_less of these. */
+static void
+shrink(Crossing *crossing, uint64_t mask, uint64_t rest, int64_t sum, uint32_t n_less)
+{
+    Sweep *sweep = crossing->sweep;
+    sweep->scratch.work += 2;
+    if (!rest) {
+        if (!n_less && mask != crossing->partial.ends)
+            try_group(crossing, mask, sum);
+        return;
+    }
+    uint32_t k = (uint32_t)__builtin_ctzll(rest);
+    int64_t size = sweep->search->buffers[sweep->boundary->ends[k]].size;
+    rest &= rest - 1;
+    shrink(crossing, mask | UINT64_C(1) << k, rest & crossing->mates[k], sum + size, n_less);
+    if (n_less && sweep->scratch.work <= crossing->work_max)
+        shrink(crossing, mask, rest, sum, n_less - 1);
+}
+
+static int64_t
+sum_of_ends(const Sweep *sweep, uint64_t mask)
+{
+    int64_t sum = 0;
+    for (; mask; mask &= mask - 1)
+        sum += sweep->search->buffers[sweep->boundary->ends[__builtin_ctzll(mask)]].size;
+    return sum;
+}
+
+/* Adds a partial state and proposes what follows from it: small groups for half of the work, and
+ * where that is not enough for all, big ones for the other half. */
 static void
 add_partial(Crossing *crossing, const Partial *partial)
 {
     Sweep *sweep = crossing->sweep;
     crossing->from = crossing->partials->len;
     crossing->partial = *partial;
+    crossing->sum = sum_of_ends(sweep, partial->ends);
     g_array_append_val(crossing->partials, *partial);
     sweep->scratch.work = 0;
-    crossing->work_max = PARTIAL_WORK;
+    crossing->work_max = PARTIAL_WORK / 2;
     uint32_t first = kiln_sweep_mates(sweep, partial->order, partial->ends, crossing->mates);
-    uint64_t bit = UINT64_C(1) << first, mates = crossing->mates[first];
-    if (mates == partial->ends)
-        try_group(crossing, mates, 0);
-    int64_t size = sweep->search->buffers[sweep->boundary->ends[first]].size;
-    uint32_t n = (uint32_t)__builtin_popcountll(mates);
+    uint64_t bit = UINT64_C(1) << first, others = crossing->mates[first] & ~bit;
+    if ((bit | others) == partial->ends)
+        try_group(crossing, partial->ends, crossing->sum);
+    int64_t size = sum_of_ends(sweep, bit);
+    uint32_t n = 1 + (uint32_t)__builtin_popcountll(others);
     for (uint32_t more = 0; more < n && sweep->scratch.work <= crossing->work_max; more++)
-        grow(crossing, bit, mates & ~bit, size, more);
+        grow(crossing, bit, others, size, more);
+    bool is_cut = sweep->scratch.work > crossing->work_max;
+    crossing->work_max = PARTIAL_WORK;
+    for (uint32_t less = 0; is_cut && less < n && sweep->scratch.work <= PARTIAL_WORK; less++)
+        shrink(crossing, bit, others, size, less);
     sweep->search->work += sweep->scratch.work;
 }
 

@@ -16,10 +16,10 @@
  *   - The search first groups the ending buffer that the fewest others may join.
  *   - Buffers that must end side by side are kept so as soon as all of them live.
  *
- * Attempts differ in direction, in the number of states that they keep, and in the disturbance. The
- * first ones list the groupings that may follow from each state, up to a limit. The limit cuts off
- * the best groupings where many buffers end at once. All later attempts find these group by group,
- * for all states together (place_cross.c). */
+ * Attempts differ in direction, in their kind, and in the disturbance. The first ones list the
+ * groupings that may follow from each state, up to a limit. The limit cuts off the best groupings
+ * where many buffers end at once. All later attempts find these group by group, for all states
+ * together (place_cross.c). */
 #include "ir/plan/place_sweep.h"
 
 #include "ir/plan/place_boundary.h"
@@ -27,10 +27,23 @@
 #include <string.h>
 
 enum {
-    WIDTH = 60, /* states that the first attempts keep */
-    WIDENINGS_MAX = 4,
-    FEW_NEXT = 40, /* that may follow from one state, where many states are */
-    MANY_NEXT = 100,
+    LOW = 45875,    /* 0.7: bonuses of SweepKind */
+    MIDDLE = 75000, /* 1.1 */
+    HIGH = 104857,  /* 1.6: what a begin adds to the freedom of known plans, on average */
+};
+
+/* Narrow attempts come first: several of them cost less than a wide one, and solve more together.
+ * Attempts behind these are of the last two kinds in turn. */
+static const SweepKind kinds[] = {
+    { 60, false, 1, LOW },  { 60, false, 1, LOW },   { 60, false, 1, HIGH },
+    { 60, true, 1, HIGH },  { 120, false, 1, LOW },  { 120, false, 1, HIGH },
+    { 120, false, 3, LOW }, { 60, true, 1, MIDDLE }, { 240, false, 1, HIGH },
+    { 240, false, 1, LOW }, { 480, true, 1, HIGH },  { 960, false, 3, LOW },
+    { 960, true, 1, HIGH },
+};
+
+enum {
+    NEXT_MIN = 40,       /* states that may follow from one, where many states are */
     FILL_FACTOR = 40,    /* states that should follow from all, over the width */
     STATE_WORK = 300000, /* for finding these, where as many states are as the width */
     SIBLINGS_FACTOR = 2, /* states that one may leave, over what it leaves if all leave as many */
@@ -244,7 +257,7 @@ match(Sweep *sweep, KilnOrder *order, uint64_t ends, uint64_t begins, uint32_t n
         kiln_sweep_set_groups(sweep->begin_groups, mask, number);
         uint32_t found_max = sweep->found_max;
         int64_t work_max = sweep->work_max, work = sweep->scratch.work;
-        if (sweep->shares) { /* one choice may use half of what is left */
+        if (sweep->kind->wide > 1) { /* one choice may use half of what is left */
             sweep->found_max -= (found_max - sweep->found) / 2;
             sweep->work_max -= (work_max - work) / 2;
         }
@@ -360,35 +373,55 @@ has_future(Sweep *sweep, KilnOrder *order)
     return sweep->found || sweep->scratch.work > PROBE_WORK;
 }
 
-/* Keeps the best states of a layer, in memory of their own. */
+/* The states of a layer that are kept, and what they are taken from. */
+typedef struct {
+    GArray *states, *groups;
+    uint32_t *siblings; /* kept ones by parent */
+    uint32_t siblings_max;
+} Keeping;
+
+/* Keeps states of @layer in memory of their own, the best first. Forgets the orders of those that
+ * it looked at. */
+static void
+keep_some(Sweep *sweep, const Layer *layer, uint32_t n_groups, Keeping *keeping)
+{
+    bool is_last = sweep->s == sweep->boundaries->n_sections;
+    for (guint k = 0; k < layer->states->len && keeping->states->len < sweep->kind->width; k++) {
+        State *found = &g_array_index(layer->states, State, k), kept = *found;
+        if (!kept.order || keeping->siblings[kept.parent] >= keeping->siblings_max)
+            continue;
+        found->order = NULL;
+        if (!is_last && !has_future(sweep, kept.order))
+            continue;
+        keeping->siblings[kept.parent]++;
+        kept.order = kiln_order_copy(&sweep->next, kept.order);
+        kept.groups = keeping->groups->len;
+        g_array_append_vals(keeping->groups, layer->groups->data + found->groups, n_groups);
+        g_array_append_val(keeping->states, kept);
+    }
+}
+
+/* Keeps the best states of a layer, and goes on to the next section. */
 static void
 keep_best(Sweep *sweep, Layer *layer)
 {
     uint32_t n_groups = sweep->boundary->n_ends + sweep->boundary->n_begins;
-    bool is_last = sweep->s + 1 == sweep->boundaries->n_sections;
+    uint32_t n_before = sweep->layers[sweep->s - 1].states->len;
+    g_autofree uint32_t *siblings = g_new0(uint32_t, n_before);
+    Keeping keeping = { .states = g_array_new(FALSE, FALSE, sizeof(State)),
+                        .groups = g_array_new(FALSE, FALSE, 1),
+                        .siblings = siblings,
+                        .siblings_max = 2 + SIBLINGS_FACTOR * sweep->kind->width / n_before };
     g_array_sort(layer->states, by_score);
     kiln_order_store_reset(&sweep->next);
-    GArray *groups = g_array_new(FALSE, FALSE, 1);
-    guint kept = 0;
-    uint32_t n_before = sweep->layers[sweep->s - 1].states->len;
-    uint32_t siblings_max = 2 + SIBLINGS_FACTOR * sweep->width / n_before;
-    g_autofree uint32_t *siblings = g_new0(uint32_t, n_before);
-    if (!is_last)
-        go_to(sweep, sweep->s + 1);
-    for (guint k = 0; k < layer->states->len && kept < sweep->width; k++) {
-        State state = g_array_index(layer->states, State, k);
-        if (siblings[state.parent] >= siblings_max || (!is_last && !has_future(sweep, state.order)))
-            continue;
-        siblings[state.parent]++;
-        state.order = kiln_order_copy(&sweep->next, state.order);
-        guint at = groups->len;
-        g_array_append_vals(groups, layer->groups->data + state.groups, n_groups);
-        state.groups = at;
-        g_array_index(layer->states, State, kept++) = state;
-    }
-    g_array_set_size(layer->states, kept);
+    go_to(sweep, sweep->s + 1);
+    keep_some(sweep, layer, n_groups, &keeping);
+    keeping.siblings_max = UINT32_MAX;
+    if (sweep->kind->fills)
+        keep_some(sweep, layer, n_groups, &keeping);
+    g_array_unref(layer->states);
     g_array_unref(layer->groups);
-    layer->groups = groups;
+    *layer = (Layer){ keeping.states, keeping.groups };
     KilnOrderStore swapped = sweep->current;
     sweep->current = sweep->next;
     sweep->next = swapped;
@@ -401,8 +434,8 @@ follow_each(Sweep *sweep, const GArray *before)
     for (guint k = 0; k < before->len && sweep->search->work <= sweep->search->budget; k++) {
         sweep->parent = k;
         follow(sweep, g_array_index(before, State, k).order,
-               MAX(sweep->next_min, FILL_FACTOR * sweep->width / before->len),
-               (int64_t)STATE_WORK * sweep->width / before->len);
+               MAX(NEXT_MIN, FILL_FACTOR * sweep->kind->width / before->len),
+               (int64_t)STATE_WORK * sweep->kind->width / before->len);
     }
 }
 
@@ -557,6 +590,13 @@ sweep_clear(Sweep *sweep)
     kiln_order_store_clear(&sweep->scratch);
 }
 
+static const SweepKind *
+kind_of(uint32_t turn)
+{
+    const uint32_t n = G_N_ELEMENTS(kinds);
+    return &kinds[turn < n ? turn : n - 2 + (turn - n) % 2];
+}
+
 KilnPlacement
 kiln_place_sweep(Search *search, KilnBoundaries *boundaries, uint32_t turn, int64_t budget)
 {
@@ -564,10 +604,8 @@ kiln_place_sweep(Search *search, KilnBoundaries *boundaries, uint32_t turn, int6
                     .boundaries = boundaries,
                     .layers = g_new0(Layer, (size_t)boundaries->n_sections + 1),
                     .end_at = g_new(int8_t, (size_t)search->n + 1),
+                    .kind = kind_of(turn),
                     .turn = turn,
-                    .width = WIDTH << MIN(turn / 2, WIDENINGS_MAX),
-                    .next_min = turn % 2 ? MANY_NEXT : FEW_NEXT,
-                    .shares = turn % 4 > 1,
                     .by_groups = turn > 0 };
     kiln_order_store_init(&sweep.current, search->n);
     kiln_order_store_init(&sweep.next, search->n);

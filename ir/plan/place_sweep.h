@@ -19,13 +19,22 @@ typedef struct {
     GArray *groups; /* uint8_t: per state, the groups of the ends before it, then of the begins */
 } Layer;
 
+/* How an attempt searches. */
+typedef struct {
+    uint32_t width; /* states that a section keeps */
+    bool fills;     /* keeps more siblings where fewer states than the width are left */
+    uint32_t wide;  /* partial states of a bucket, over the width (place_cross.c); where there are
+                       more than one, no choice may use more than half of the work that is left */
+    int64_t bonus;  /* of each buffer that may still begin, in the unit of freedom */
+} SweepKind;
+
 typedef struct {
     Search *search;
     KilnBoundaries *boundaries;
     KilnOrderStore current, next, scratch;
     Layer *layers; /* by section */
-    uint32_t turn, width, next_min;
-    bool shares;    /* splits the budget between choices */
+    const SweepKind *kind;
+    uint32_t turn;
     bool by_groups; /* finds the successors of all states together (place_cross.c) */
     bool probing;   /* only asks if any state follows; keeps none */
     /* for one boundary: */
