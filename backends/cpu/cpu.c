@@ -19,6 +19,10 @@ kiln_cpu_plain_supports(const KilnInstr *instr)
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
 #define AT(i) (1u << (i))
+#define SIGNED (D(i8) | D(i16) | D(i32) | D(i64))
+#define INTS (SIGNED | D(u8) | D(u16) | D(u32) | D(u64))
+#define NUMBERS (INTS | D(f64)) /* beside f32, which has kernels of its own */
+#define FLOATS (D(f16) | D(bf16) | D(f32) | D(f64))
 #define ALL ((1u << KILN_N_DTYPES) - 1 - D(string))
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \

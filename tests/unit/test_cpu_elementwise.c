@@ -121,6 +121,17 @@ static const Accuracy accuracies[] = {
     { "elu", KILN_CPU_UNARY_elu, expm1, 1.5 },
     { "silu", KILN_CPU_UNARY_swish, silu, 2.0 },
     { "gelu", KILN_CPU_UNARY_gelu, gelu, 2.0 },
+    { "acos", KILN_CPU_UNARY_acos, acos, 0.51 },
+    { "acosh", KILN_CPU_UNARY_acosh, acosh, 0.51 },
+    { "asin", KILN_CPU_UNARY_asin, asin, 0.51 },
+    { "asinh", KILN_CPU_UNARY_asinh, asinh, 0.51 },
+    { "atan", KILN_CPU_UNARY_atan, atan, 0.51 },
+    { "atanh", KILN_CPU_UNARY_atanh, atanh, 0.51 },
+    { "cos", KILN_CPU_UNARY_cos, cos, 0.51 },
+    { "cosh", KILN_CPU_UNARY_cosh, cosh, 0.51 },
+    { "sin", KILN_CPU_UNARY_sin, sin, 0.51 },
+    { "sinh", KILN_CPU_UNARY_sinh, sinh, 0.51 },
+    { "tan", KILN_CPU_UNARY_tan, tan, 0.51 },
 };
 
 static double
@@ -257,7 +268,10 @@ static const KilnInstrKind close_unary[] = {
     KILN_INSTR_celu,       KILN_INSTR_elu,      KILN_INSTR_erf,  KILN_INSTR_exp,
     KILN_INSTR_gelu,       KILN_INSTR_log,      KILN_INSTR_mish, KILN_INSTR_selu,
     KILN_INSTR_sigmoid,    KILN_INSTR_softplus, KILN_INSTR_tanh, KILN_INSTR_softsign,
-    KILN_INSTR_hard_swish, KILN_INSTR_swish,
+    KILN_INSTR_hard_swish, KILN_INSTR_swish,    KILN_INSTR_acos, KILN_INSTR_acosh,
+    KILN_INSTR_asin,       KILN_INSTR_asinh,    KILN_INSTR_atan, KILN_INSTR_atanh,
+    KILN_INSTR_cos,        KILN_INSTR_cosh,     KILN_INSTR_sin,  KILN_INSTR_sinh,
+    KILN_INSTR_tan,
 };
 
 static RefCase *

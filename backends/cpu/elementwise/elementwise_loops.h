@@ -6,6 +6,14 @@
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_LOOPS_H
 
 #include "backends/cpu/elementwise/elementwise_ops.h"
+#include "backends/cpu/elementwise/wide_functions.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    ANGLES = 256
+};
 
 /* Formulas are long chains. Four vectors are loaded before the first result is stored, so that the
    compiler can interleave them. */
@@ -25,6 +33,35 @@
             V_STORE(out + i, op_##id(V_LOAD(x + i), p));                                           \
         if (i < n)                                                                                 \
             V_STORE_SOME(out + i, V_MASK(n - i), op_##id(V_LOAD_SOME(x + i, V_MASK(n - i)), p));   \
+    }
+
+/* The compiler makes vectors of these. */
+#define WIDE(id)                                                                                   \
+    static void unary_##id(float *out, const float *x, int64_t n, const KilnCpuParams *p)          \
+    {                                                                                              \
+        (void)p;                                                                                   \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = (float)wide_##id((double)x[i]);                                               \
+    }
+/* Angles of very many turns are left to the library. */
+#define ANGLE(id)                                                                                  \
+    static void unary_##id(float *out, const float *x, int64_t n, const KilnCpuParams *p)          \
+    {                                                                                              \
+        float block[ANGLES];                                                                       \
+        (void)p;                                                                                   \
+        for (int64_t i = 0; i < n; i += ANGLES) {                                                  \
+            const int64_t length = n - i < ANGLES ? n - i : ANGLES;                                \
+            int far = 0;                                                                           \
+            for (int64_t k = 0; k < length; k++)                                                   \
+                far |= __builtin_fabsf(x[i + k]) > wide_most_turns;                                \
+            for (int64_t k = 0; k < length; k++)                                                   \
+                block[k] = (float)wide_##id((double)x[i + k]);                                     \
+            for (int64_t k = 0; far && k < length; k++) {                                          \
+                if (__builtin_fabsf(x[i + k]) > wide_most_turns)                                   \
+                    block[k] = (float)id((double)x[i + k]);                                        \
+            }                                                                                      \
+            memcpy(out + i, block, (size_t)length * sizeof block[0]);                              \
+        }                                                                                          \
     }
 
 /* One loop per way to load operands. FIRST and SECOND load at an offset, *_SOME with a mask. */

@@ -10,18 +10,21 @@
 #include "backends/cpu/isa.h"
 #include "ir/instr.h"
 
-/* Integer operations. Comparisons are signed, arithmetic wraps. */
-#define KILN_CPU_INTEGER_OPS(X)                                                                    \
-    X(add) X(sub) X(mul) X(equal) X(greater) X(greater_or_equal) X(less) X(less_or_equal)
 /* Operations on bools. Any byte except 0 is true. */
-#define KILN_CPU_LOGIC_OPS(X) X(and) X(or) X(xor) X(not )
+#define KILN_CPU_LOGIC_OPS(X) X(and) X(equal) X(or) X(xor) X(not )
+
+/* Operations on integers and f64: numbers.def. */
+typedef enum {
+#define PAIR(id, CLASS, expression) KILN_CPU_PAIR_##id,
+#include "backends/cpu/elementwise/numbers.def"
+    KILN_CPU_N_PAIR
+} KilnCpuPair;
 
 typedef enum {
-#define OP(id) KILN_CPU_INTEGER_##id,
-    KILN_CPU_INTEGER_OPS(OP)
-#undef OP
-    KILN_CPU_N_INTEGER
-} KilnCpuInteger;
+#define ONE(id, CLASS, expression) KILN_CPU_ONE_##id,
+#include "backends/cpu/elementwise/numbers.def"
+    KILN_CPU_N_ONE
+} KilnCpuOne;
 
 typedef enum {
 #define OP(id) KILN_CPU_LOGIC_##id,
@@ -46,6 +49,17 @@ typedef void (*KilnCpuRescaleRow)(void *out, const void *x, int64_t n, float fac
 typedef void (*KilnCpuPairRow)(void *out, const void *a, const void *b, int64_t n,
                                KilnCpuFixed fixed);
 
+/* Of one element. The parameters are those of attributes. */
+typedef void (*KilnCpuOneRow)(void *out, const void *x, int64_t n, const KilnCpuParams *p);
+
+/* min(max(x, low), high); NaN where one of them is NaN. */
+typedef void (*KilnCpuClipRow)(void *out, const void *x, int64_t n, const void *low,
+                               const void *high);
+
+/* True where the bits of an element, without those outside of @mask, are in low … high. */
+typedef void (*KilnCpuBitsRow)(uint8_t *out, const void *x, int64_t n, uint64_t mask, uint64_t low,
+                               uint64_t high);
+
 /* out[i] = condition[i] ? yes[i] : no[i], in steps of 0 or 1. Bits do not change. */
 typedef struct {
     int64_t condition, yes, no;
@@ -58,7 +72,10 @@ typedef struct {
     /* For i8, u8, i16 and u16. The real type is f32. */
     KilnCpuQuantRow quantize[KILN_N_DTYPES], dequantize[KILN_N_DTYPES];
     KilnCpuRescaleRow rescale[KILN_N_DTYPES][KILN_N_DTYPES]; /* [from][to] */
-    KilnCpuPairRow integer[KILN_CPU_N_INTEGER][2];           /* i32, i64 */
+    KilnCpuPairRow pair[KILN_CPU_N_PAIR][KILN_N_DTYPES];     /* NULL where there is none */
+    KilnCpuOneRow one[KILN_CPU_N_ONE][KILN_N_DTYPES];
+    KilnCpuClipRow clip[KILN_N_DTYPES];
+    KilnCpuBitsRow bits[3]; /* elements of 2, 4 and 8 bytes */
     KilnCpuPairRow logic[KILN_CPU_N_LOGIC];
     KilnCpuChoiceRow choose[4]; /* elements of 1, 2, 4 and 8 bytes */
 } KilnCpuTypedRows;
@@ -87,9 +104,9 @@ kiln_cpu_typed(KilnCpuIsa isa)
     return &kiln_cpu_typed_portable;
 }
 
-/** Returns the loop of @kind on operands of @dtype: i32, i64 or, for logic, bool. NULL if there is
- * none. */
-KilnCpuPairRow kiln_cpu_integer_row(KilnInstrKind kind, KilnDType dtype);
+/** Returns the loop of @kind on operands of @dtype, or NULL if there is none. Divisors of integers
+ * must not be 0. */
+KilnCpuPairRow kiln_cpu_pair_row(KilnInstrKind kind, const void *attrs, KilnDType dtype);
 
 static inline KilnCpuChoiceRow
 kiln_cpu_choice_row(size_t size)

@@ -389,7 +389,14 @@ choose_unary(const Compiler *c, uint32_t i, KilnCpuStackOp *op)
     return unary >= 0;
 }
 
-/* Two operands of f32, or of integers or bools. */
+/* Integers divided by 0 are an error, which a loop of a stack cannot report. */
+static bool
+divides(KilnInstrKind kind)
+{
+    return kind == KILN_INSTR_div || kind == KILN_INSTR_mod;
+}
+
+/* Two operands of f32, or of other numbers or bools. */
 static bool
 choose_of_two(const Compiler *c, uint32_t i, KilnCpuStackOp *op)
 {
@@ -408,8 +415,10 @@ choose_of_two(const Compiler *c, uint32_t i, KilnCpuStackOp *op)
         op->row.compare = rows->compare[compare][fixed];
         return true;
     }
+    if (kind == KILN_INSTR_mean || (divides(kind) && from != KILN_DTYPE_f64))
+        return false;
     op->kind = KILN_CPU_STACK_PAIR;
-    op->row.pair = kiln_cpu_integer_row(kind, from);
+    op->row.pair = kiln_cpu_pair_row(kind, c->instr->steps[i].attrs, from);
     if (kind == KILN_INSTR_not)
         op->in[1] = op->in[0];
     return op->row.pair;
