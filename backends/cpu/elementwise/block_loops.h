@@ -27,10 +27,11 @@ enum {
 typedef void (*BlockFn)(void *out, const void *a, const void *b, int64_t blocks,
                         const size_t step[2], const void *more);
 
-/* Bytes of an element of the operands and of the result. */
+/* Bytes of an element of the operands and of the result, and what the loop knows beside them. */
 typedef struct {
     size_t in, out;
-} BlockSizes;
+    const void *more;
+} BlockTypes;
 
 /* @blocks blocks of the expression in x and y. */
 #define BLOCKS(name, T, W, R, expression)                                                          \
@@ -62,28 +63,28 @@ fill_block(char *block, const char *one, size_t size)
 
 /* Runs @fn on @n elements. What a block has behind them is neither 0 nor NaN. */
 static void
-run_blocks(BlockFn fn, BlockSizes size, void *out, const void *a, const void *b, int64_t n,
-           KilnCpuFixed fixed, const void *more)
+run_blocks(BlockFn fn, BlockTypes types, void *out, const void *a, const void *b, int64_t n,
+           KilnCpuFixed fixed)
 {
     _Alignas(64) char one[BLOCK_BYTES], rest[3][BLOCK_BYTES];
-    size_t step[2] = { BLOCK * size.in, BLOCK * size.in };
+    size_t step[2] = { BLOCK * types.in, BLOCK * types.in };
     if (fixed != KILN_CPU_NONE_FIXED) {
         const bool first = fixed == KILN_CPU_FIRST_FIXED;
-        fill_block(one, first ? a : b, size.in);
+        fill_block(one, first ? a : b, types.in);
         *(first ? &a : &b) = one;
         step[!first] = 0;
     }
     const int64_t blocks = n / BLOCK;
     const size_t left = (size_t)(n % BLOCK);
     if (blocks > 0)
-        fn(out, a, b, blocks, step, more);
+        fn(out, a, b, blocks, step, types.more);
     if (left == 0)
         return;
     memset(rest, 1, sizeof rest);
-    memcpy(rest[0], (const char *)a + (size_t)blocks * step[0], left * size.in);
-    memcpy(rest[1], (const char *)b + (size_t)blocks * step[1], left * size.in);
-    fn(rest[2], rest[0], rest[1], 1, step, more);
-    memcpy((char *)out + (size_t)blocks * BLOCK * size.out, rest[2], left * size.out);
+    memcpy(rest[0], (const char *)a + (size_t)blocks * step[0], left * types.in);
+    memcpy(rest[1], (const char *)b + (size_t)blocks * step[1], left * types.in);
+    fn(rest[2], rest[0], rest[1], 1, step, types.more);
+    memcpy((char *)out + (size_t)blocks * BLOCK * types.out, rest[2], left * types.out);
 }
 
 #endif

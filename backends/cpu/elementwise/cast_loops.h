@@ -6,6 +6,7 @@
 #define KILN_BACKENDS_CPU_ELEMENTWISE_CAST_LOOPS_H
 
 #include "backends/cpu/elementwise/block_loops.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/quantized_steps.h"
 #include "graph/kiln-types.h"
 
@@ -99,8 +100,8 @@ from_bf16(uint16_t x)
     BLOCKS(blocks_##name, U, U, T, expression)                                                     \
     static void name(void *out, const void *in, int64_t n)                                         \
     {                                                                                              \
-        run_blocks(blocks_##name, (BlockSizes){ sizeof(U), sizeof(T) }, out, in, in, n,            \
-                   KILN_CPU_NONE_FIXED, NULL);                                                     \
+        run_blocks(blocks_##name, (BlockTypes){ sizeof(U), sizeof(T), NULL }, out, in, in, n,      \
+                   KILN_CPU_NONE_FIXED);                                                           \
     }
 
 CAST(f32_to_bf16, uint16_t, float, to_bf16(x))

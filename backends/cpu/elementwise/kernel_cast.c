@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cast between all element types but string. Half floats go through f32, a block at a time.
+/* cast between element types. Half floats and f64 meet in f32, a block at a time; between half
+ * floats and others the graph has two casts (passes/graph/lower-halves.c), which stacks take.
  * Operands: result, data. */
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
@@ -77,7 +78,7 @@ find_rows(KilnDType from, KilnDType to, Cast *c)
         c->row = f64_to_f16;
     if (c->row || is_image(from, to))
         return true;
-    if (!is_half(from) && !is_half(to))
+    if (!(is_half(from) && to == KILN_DTYPE_f64) && !(from == KILN_DTYPE_f64 && is_half(to)))
         return false;
     c->row = rows->cast[from][KILN_DTYPE_f32];
     c->then = rows->cast[KILN_DTYPE_f32][to];

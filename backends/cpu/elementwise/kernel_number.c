@@ -7,7 +7,6 @@
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/movement/strided_operands.h"
-#include "graph/base/number.h"
 #include "ir/kernel.h"
 
 #include <string.h>

@@ -6,6 +6,7 @@
 #define KILN_BACKENDS_CPU_ELEMENTWISE_NUMBER_LOOPS_H
 
 #include "backends/cpu/elementwise/block_loops.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/typed.h"
 
 #include <stdint.h>
@@ -130,8 +131,8 @@ ARITHMETIC(u64, uint64_t, uint64_t)
     static void pair_##id##_##dtype(void *out, const void *a, const void *b, int64_t n,            \
                                     KilnCpuFixed fixed)                                            \
     {                                                                                              \
-        run_blocks(blocks_##id##_##dtype, (BlockSizes){ sizeof(T), sizeof(R) }, out, a, b, n,      \
-                   fixed, NULL);                                                                   \
+        run_blocks(blocks_##id##_##dtype, (BlockTypes){ sizeof(T), sizeof(R), NULL }, out, a, b,   \
+                   n, fixed);                                                                      \
     }
 #define INDEX_LOOP(id, dtype, T, W, R, expression) PAIR_LOOP(pair_##id##_##dtype, R, T, expression)
 
@@ -178,8 +179,8 @@ ARITHMETIC(u64, uint64_t, uint64_t)
     BLOCKS(blocks_of_##id##_##dtype, T, W, R, expression)                                          \
     static void one_##id##_##dtype(void *out, const void *in, int64_t n, const KilnCpuParams *p)   \
     {                                                                                              \
-        run_blocks(blocks_of_##id##_##dtype, (BlockSizes){ sizeof(T), sizeof(R) }, out, in, in, n, \
-                   KILN_CPU_NONE_FIXED, p);                                                        \
+        run_blocks(blocks_of_##id##_##dtype, (BlockTypes){ sizeof(T), sizeof(R), p }, out, in, in, \
+                   n, KILN_CPU_NONE_FIXED);                                                        \
     }
 
 #define PAIR(id, CLASS, expression) CLASS(SPREAD_LOOP, INDEX_LOOP, id, expression)
@@ -200,8 +201,8 @@ ARITHMETIC(u64, uint64_t, uint64_t)
         T bounds[2];                                                                               \
         memcpy(&bounds[0], lowest, sizeof bounds[0]);                                              \
         memcpy(&bounds[1], highest, sizeof bounds[1]);                                             \
-        run_blocks(blocks_of_clip_##dtype, (BlockSizes){ sizeof(T), sizeof(T) }, out, in, in, n,   \
-                   KILN_CPU_NONE_FIXED, bounds);                                                   \
+        run_blocks(blocks_of_clip_##dtype, (BlockTypes){ sizeof(T), sizeof(T), bounds }, out, in,  \
+                   in, n, KILN_CPU_NONE_FIXED);                                                    \
     }
 #define BOUND(T, i) ((const T *)more)[i]
 #define RAISED(T) (x > BOUND(T, 0) ? x : BOUND(T, 0))
@@ -226,8 +227,8 @@ CLIP(clip, f64, double, double, double,
                      uint64_t high)                                                                \
     {                                                                                              \
         const uint64_t bounds[3] = { mask, low, high };                                            \
-        run_blocks(blocks_of_##name, (BlockSizes){ sizeof(T), 1 }, out, in, in, n,                 \
-                   KILN_CPU_NONE_FIXED, bounds);                                                   \
+        run_blocks(blocks_of_##name, (BlockTypes){ sizeof(T), 1, bounds }, out, in, in, n,         \
+                   KILN_CPU_NONE_FIXED);                                                           \
     }
 BITS_LOOP(bits_16, uint16_t)
 BITS_LOOP(bits_32, uint32_t)

@@ -10,7 +10,6 @@
 #include "backends/cpu/elementwise/typed.h"
 #include "graph/kiln-types.h"
 
-
 #include "backends/cpu/elementwise/cast_loops.h"
 
 /* --- quantization --- */
