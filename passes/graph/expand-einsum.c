@@ -33,7 +33,6 @@
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 
-#include <string.h>
 
 enum {
     LETTERS = 52,                     /* A…Z a…z */
