@@ -6,6 +6,7 @@
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_WIDE_FUNCTIONS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_WIDE_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -18,6 +18,7 @@ enum {
     COLUMNS = 64, /* lines of top_k side by side */
     TASK_ELEMENTS = 16384,
     SORTED_BY_INSERTION = 48,
+    FEWEST_ITEMS = 8,
 };
 
 /* The data is [outer, extent, inner]. */
@@ -123,7 +124,9 @@ store_one(const Select *s, char *to)
 static void
 store_hot(const Select *s, int64_t line, const int64_t *best, int64_t n)
 {
-    for (int64_t step = 0; step < s->extent; step++)
+    if (s->inner == 1)
+        memset(s->hot + (size_t)line * s->size, 0, (size_t)s->extent * s->size);
+    for (int64_t step = 0; s->inner > 1 && step < s->extent; step++)
         memset(s->hot + (size_t)(line + step * s->inner) * s->size, 0, (size_t)n * s->size);
     for (int64_t i = 0; i < n; i++)
         store_one(s, s->hot + (size_t)(line + i + best[i] * s->inner) * s->size);
@@ -339,6 +342,12 @@ run_line(const void *data, int64_t task, int thread)
     const char *line = s->from + (size_t)(task * s->extent) * s->size;
     First f = first_of(t, thread);
     uint64_t keys[BLOCK];
+    if (t->k == 1) {
+        const int64_t best = best_of_line(s, line);
+        memcpy(t->values + (size_t)task * s->size, line + (size_t)best * s->size, s->size);
+        t->indices[task] = best;
+        return;
+    }
     for (int64_t i = 0; i < s->extent; i += BLOCK) {
         const int64_t n = min_of(BLOCK, s->extent - i);
         s->keys(keys, line + (size_t)i * s->size, n, s->order);
@@ -382,7 +391,7 @@ run_side_by_side(const void *data, int64_t task, int thread)
 static int64_t
 room_of(int64_t k, int64_t extent)
 {
-    return MAX(SORTED_BY_INSERTION, min_of(2 * k, extent + 1));
+    return MAX(FEWEST_ITEMS, min_of(2 * k, extent + 1));
 }
 
 static size_t

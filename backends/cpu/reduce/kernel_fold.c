@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_* of integers, bools and f64, and those of f32 that kernel_reduce.c lacks: products, and
+ * logarithms of sums. Floats are accumulated in double, integers in 64 bits, which wrap. Narrower
+ * elements are widened a block at a time.
+ *
+ * Neighbouring dims that are both kept or both reduced are one. Where the innermost is reduced, its
+ * rows are folded, else blocks of columns. A result is made by one task, in row-major order of the
+ * reduced dims. Operands: result, data. */
+#include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/fold.h"
+#include "graph/base/number.h"
+#include "ir/kernel.h"
+
+#include <math.h>
+
+enum {
+    COLUMNS = 256, /* of a task */
+    TASK_ELEMENTS = 16384,
+};
+
+typedef struct {
+    int rank;
+    int64_t dims[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+    int64_t count;
+} Dims;
+
+typedef struct {
+    KilnInstrKind kind;
+    KilnDType dtype;
+    KilnCpuFold fold;
+    KilnCpuFoldLoop loop, largest; /* of a row, or of columns */
+    KilnCpuCastRow widen;          /* NULL: the loop takes the elements as they are */
+    KilnCpuExpLoop exp;            /* NULL: not of f32 */
+    size_t size;
+    Dims kept, reduced;                   /* but for the innermost dim */
+    bool rows;                            /* the innermost dim is reduced */
+    int64_t inner, count, pieces, bundle; /* count: of elements of a group */
+    const char *in;
+    void *out;
+} Fold;
+
+static KilnCpuFold
+fold_of(KilnInstrKind kind)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_l1:
+        return KILN_CPU_FOLD_sizes;
+    case KILN_INSTR_reduce_l2:
+    case KILN_INSTR_reduce_sum_square:
+        return KILN_CPU_FOLD_squares;
+    case KILN_INSTR_reduce_max:
+        return KILN_CPU_FOLD_max;
+    case KILN_INSTR_reduce_min:
+        return KILN_CPU_FOLD_min;
+    case KILN_INSTR_reduce_prod:
+        return KILN_CPU_FOLD_product;
+    default:
+        return KILN_CPU_FOLD_sum;
+    }
+}
+
+static void
+add_dim(Dims *dims, int64_t extent, int64_t stride)
+{
+    dims->dims[dims->rank] = extent;
+    dims->strides[dims->rank++] = stride;
+    dims->count *= extent;
+}
+
+static void
+cut_dims(const KilnType *type, KilnInts axes, Fold *f)
+{
+    uint32_t bits = 0;
+    int64_t step = 1, extent[KILN_MAX_RANK], stride[KILN_MAX_RANK];
+    bool reduced[KILN_MAX_RANK];
+    int n = 0; /* merged dims, the innermost first */
+    for (uint32_t i = 0; i < axes.n; i++)
+        bits |= 1u << (axes.v[i] < 0 ? axes.v[i] + type->rank : axes.v[i]);
+    for (int d = type->rank - 1; d >= 0; d--) {
+        const bool red = bits >> d & 1;
+        if (n > 0 && reduced[n - 1] == red) {
+            extent[n - 1] *= type->dims[d];
+        } else {
+            extent[n] = type->dims[d];
+            stride[n] = step;
+            reduced[n++] = red;
+        }
+        step *= type->dims[d];
+    }
+    f->rows = n == 0 || reduced[0];
+    f->inner = n == 0 ? 1 : extent[0];
+    f->kept.count = f->reduced.count = 1;
+    for (int d = n - 1; d > 0; d--)
+        add_dim(reduced[d] ? &f->reduced : &f->kept, extent[d], stride[d]);
+    f->count = f->reduced.count * (f->rows ? f->inner : 1);
+}
+
+static int64_t
+offset_of(const Dims *dims, int64_t i)
+{
+    int64_t offset = 0;
+    for (int d = dims->rank - 1; d >= 0; d--) {
+        offset += i % dims->dims[d] * dims->strides[d];
+        i /= dims->dims[d];
+    }
+    return offset;
+}
+
+/* What changes nothing; the least element for max, the greatest for min. */
+static KilnCpuFolded
+start_of(const Fold *f, KilnCpuFold fold)
+{
+    const unsigned bits = f->dtype == KILN_DTYPE_bool ? 1 : 8 * (unsigned)f->size;
+    const uint64_t ones = UINT64_MAX >> (64 - bits);
+    const bool is_signed = kiln_dtype_is_signed(f->dtype), most = fold == KILN_CPU_FOLD_min;
+    if (fold == KILN_CPU_FOLD_max || fold == KILN_CPU_FOLD_min) {
+        if (kiln_dtype_is_float(f->dtype))
+            return (KilnCpuFolded){ .f = most ? INFINITY : -INFINITY };
+        const uint64_t top = is_signed ? ones >> 1 : ones;
+        return (KilnCpuFolded){ .u = most ? top : is_signed ? ~top : 0 };
+    }
+    const int one = fold == KILN_CPU_FOLD_product;
+    if (kiln_dtype_is_float(f->dtype))
+        return (KilnCpuFolded){ .f = one };
+    return (KilnCpuFolded){ .s = one };
+}
+
+/* Folds @n neighbours, or @n columns, from element @at on. */
+static void
+fold_some(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFolded *folded)
+{
+    const char *from = f->in + (size_t)at * f->size;
+    if (!f->widen) {
+        loop(from, n, folded);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += COLUMNS) {
+        uint64_t wide[COLUMNS];
+        const int64_t some = min_of(COLUMNS, n - i);
+        f->widen(wide, from + (size_t)i * f->size, some);
+        loop(wide, some, f->rows ? folded : folded + i);
+    }
+}
+
+/* Folds the group whose first element is @at, or @n columns from there on. */
+static void
+fold_group(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFolded *folded)
+{
+    for (int64_t i = 0; i < f->reduced.count; i++)
+        fold_some(f, loop, at + offset_of(&f->reduced, i), n, folded);
+}
+
+/* The logarithm of a sum of exponentials, from which the largest is taken out: of f32. */
+static void
+fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpuFolded *folded)
+{
+    KilnCpuFolded most[COLUMNS];
+    for (int64_t i = 0; i < results; i++) {
+        most[i] = start_of(f, KILN_CPU_FOLD_max);
+        folded[i].f = 0;
+    }
+    fold_group(f, f->largest, at, n, most);
+    for (int64_t i = 0; i < f->reduced.count; i++)
+        f->exp((const float *)(const void *)f->in + at + offset_of(&f->reduced, i), n, most,
+               folded);
+    for (int64_t i = 0; i < results; i++)
+        folded[i].f = isinf(most[i].f) ? most[i].f : most[i].f + log(folded[i].f);
+}
+
+static void
+store(const Fold *f, int64_t i, KilnCpuFolded folded)
+{
+    const bool is_float = kiln_dtype_is_float(f->dtype);
+    const bool is_signed = kiln_dtype_is_signed(f->dtype);
+    double wide = is_float ? folded.f : is_signed ? (double)folded.s : (double)folded.u;
+    bool is_wide = is_float;
+    if (f->kind == KILN_INSTR_reduce_l2 || f->kind == KILN_INSTR_reduce_log_sum) {
+        wide = f->kind == KILN_INSTR_reduce_l2 ? sqrt(wide) : log(wide);
+        is_wide = true;
+    } else if (f->kind == KILN_INSTR_reduce_mean && is_float) {
+        wide /= (double)f->count;
+    } else if (f->kind == KILN_INSTR_reduce_mean) {
+        folded.u = is_signed ? (uint64_t)(folded.s / f->count) : folded.u / (uint64_t)f->count;
+    }
+    if (is_wide) {
+        kiln_element_store_f64(f->dtype, f->out, i, wide);
+        return;
+    }
+    switch (f->size) {
+    case 1:
+        ((uint8_t *)f->out)[i] = (uint8_t)folded.u;
+        break;
+    case 2:
+        ((uint16_t *)f->out)[i] = (uint16_t)folded.u;
+        break;
+    case 4:
+        ((uint32_t *)f->out)[i] = (uint32_t)folded.u;
+        break;
+    default:
+        ((uint64_t *)f->out)[i] = folded.u;
+        break;
+    }
+}
+
+static void
+run_rows(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Fold *f = data;
+    const int64_t end = min_of((task + 1) * f->bundle, f->kept.count);
+    for (int64_t i = task * f->bundle; i < end; i++) {
+        KilnCpuFolded folded = start_of(f, f->fold);
+        const int64_t at = offset_of(&f->kept, i);
+        if (f->exp)
+            fold_exponentials(f, at, f->inner, 1, &folded);
+        else
+            fold_group(f, f->loop, at, f->inner, &folded);
+        store(f, i, folded);
+    }
+}
+
+static void
+run_columns(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Fold *f = data;
+    const int64_t i = task / f->pieces, first = task % f->pieces * COLUMNS;
+    const int64_t n = min_of(COLUMNS, f->inner - first), at = offset_of(&f->kept, i) + first;
+    KilnCpuFolded folded[COLUMNS];
+    for (int64_t k = 0; k < n; k++)
+        folded[k] = start_of(f, f->fold);
+    if (f->exp)
+        fold_exponentials(f, at, n, n, folded);
+    else
+        fold_group(f, f->loop, at, n, folded);
+    for (int64_t k = 0; k < n; k++)
+        store(f, i * f->inner + first + k, folded[k]);
+}
+
+/* The type that the loops have for @dtype, which is widened to it. */
+static KilnDType
+folded_type(KilnDType dtype, KilnCpuFold fold)
+{
+    const bool extreme = fold == KILN_CPU_FOLD_max || fold == KILN_CPU_FOLD_min;
+    if (kiln_dtype_is_float(dtype))
+        return KILN_DTYPE_f64;
+    if (dtype == KILN_DTYPE_i32 && extreme)
+        return KILN_DTYPE_i32;
+    return kiln_dtype_is_signed(dtype) ? KILN_DTYPE_i64 : KILN_DTYPE_u64;
+}
+
+static Fold
+fold_for(const KilnInstr *instr)
+{
+    const KilnType *type = cpu_type(instr, 1);
+    const KilnCpuFoldRows *loops = kiln_cpu_folds();
+    Fold f = { .kind = instr->kind,
+               .dtype = type->dtype,
+               .fold = fold_of(instr->kind),
+               .size = kiln_dtype_size(type->dtype) };
+    const KilnDType folded = folded_type(type->dtype, f.fold);
+    /* The attributes of all reductions are the axes alone. */
+    cut_dims(type, kiln_instr_attrs(instr, reduce_sum)->axes, &f);
+    f.loop = (f.rows ? loops->row : loops->columns)[f.fold][folded];
+    f.widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[type->dtype][folded];
+    if (instr->kind == KILN_INSTR_reduce_log_sum_exp) {
+        f.largest = (f.rows ? loops->row : loops->columns)[KILN_CPU_FOLD_max][folded];
+        f.exp = f.rows ? loops->exp_row : loops->exp_columns;
+    }
+    return f;
+}
+
+bool
+kiln_cpu_fold_supports(const KilnInstr *instr)
+{
+    return !cpu_type(instr, 1)->layout && !cpu_type(instr, 0)->layout;
+}
+
+const char *
+kiln_cpu_fold(const KilnKernelArgs *args)
+{
+    Fold f = fold_for(args->instr);
+    f.in = args->data[1];
+    f.out = args->data[0];
+    if (f.kind == KILN_INSTR_reduce_mean && f.count == 0 && !kiln_dtype_is_float(f.dtype))
+        return "mean of no integers";
+    if (f.rows) {
+        f.bundle = f.count < TASK_ELEMENTS ? TASK_ELEMENTS / (f.count > 0 ? f.count : 1) : 1;
+        kiln_cpu_parallel(ceil_div(f.kept.count, f.bundle), args->threads, run_rows, &f);
+        return NULL;
+    }
+    f.pieces = ceil_div(f.inner, COLUMNS);
+    kiln_cpu_parallel(f.kept.count * f.pieces, args->threads, run_columns, &f);
+    return NULL;
+}
