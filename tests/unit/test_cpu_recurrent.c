@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu target's rnn, lstm and gru against the reference kernels: directions, absent operands and
- * results, batches, lengths over one block of steps; and what falls back. */
+ * results, batches, sequences of several lengths, more steps than a block; and what falls back. */
 #include "backends/cpu/cpu.h"
 #include "ir/target.h"
 #include "tests/unit/cpu_case.h"
@@ -21,6 +21,7 @@ typedef struct {
     bool no_y, no_h, no_c;    /* results that are not */
     bool linear_before_reset; /* gru */
     bool relu;                /* rnn */
+    bool lengths;
 } Net;
 
 // clang-format off
@@ -76,6 +77,16 @@ add_in(RefCase *c, bool absent, int rank, const int64_t *dims, double most)
 
 static const char *relus[] = { "Relu", "relu" };
 
+/* Lengths of all sequences, of which some have no steps. */
+static void
+add_lengths(RefCase *c, const Net *n)
+{
+    case_in(c, KILN_DTYPE_i32, 1, &n->batch, NULL);
+    int32_t *lengths = c->data[c->instr.n_operands - 1];
+    for (int64_t i = 0; i < n->batch; i++)
+        lengths[i] = (int32_t)((i * 7 + n->steps - 1) % (n->steps + 1));
+}
+
 static RefCase *
 net_case(KilnInstrKind kind, const Net *n)
 {
@@ -99,7 +110,10 @@ net_case(KilnInstrKind kind, const Net *n)
     add_in(c, false, DIMS(d, gates * n->hidden, n->input), most);
     add_in(c, false, DIMS(d, gates * n->hidden, n->hidden), most);
     add_in(c, !n->bias, DIMS(d, 2 * gates * n->hidden), 0.5);
-    case_absent(c);
+    if (n->lengths)
+        add_lengths(c, n);
+    else
+        case_absent(c);
     add_in(c, !n->h, 3, state, 1.0);
     if (lstm)
         add_in(c, !n->c, 3, state, 1.0);
@@ -114,9 +128,14 @@ check(KilnInstrKind kind)
                      (nets[i].relu && kind != KILN_INSTR_rnn);
         if (other)
             continue;
-        g_autoptr(RefCase) c = net_case(kind, &nets[i]);
-        g_autofree char *what = g_strdup_printf("net %d", (int)i);
-        cpu_agrees(c, near, what);
+        Net net = nets[i];
+        for (int lengths = 0; lengths < 2; lengths++) {
+            net.lengths = lengths;
+            g_autoptr(RefCase) c = net_case(kind, &net);
+            g_autofree char *what =
+                g_strdup_printf("net %d%s", (int)i, lengths ? " with lengths" : "");
+            cpu_agrees(c, near, what);
+        }
     }
 }
 
@@ -168,6 +187,17 @@ takes(const RefCase *c)
     return kiln_target_find(kiln_cpu_target(), &c->instr) != NULL;
 }
 
+Test(cpu_recurrent, lengths_out_of_range)
+{
+    Net net = { 4, 2, 5, 18, "forward", .bias = true, .h = true, .c = true, .lengths = true };
+    g_autoptr(RefCase) c = net_case(KILN_INSTR_gru, &net);
+    ((int32_t *)c->data[6])[1] = 5;
+    cpu_agrees(c, near, "too long");
+    cr_expect_not_null(case_run(c));
+    ((int32_t *)c->data[6])[1] = -1;
+    cpu_agrees(c, near, "negative");
+}
+
 Test(cpu_recurrent, what_falls_back)
 {
     Net net = { 2, 1, 2, 2, "bidirectional", .bias = true, .h = true, .c = true };
@@ -188,10 +218,6 @@ Test(cpu_recurrent, what_falls_back)
     attrs->layout = 1;
     cr_expect_not(takes(c), "layout");
     attrs->layout = 0;
-    c->uses[7].buffer = &c->buffers[7];
-    c->buffers[7].type = kiln_type_make(KILN_DTYPE_i32, DIMS(1));
-    cr_expect_not(takes(c), "lengths");
-    c->uses[7].buffer = NULL;
     add_in(c, false, DIMS(2, 6), 1.0);
     cr_expect_not(takes(c), "peepholes");
     c->uses[10].buffer = NULL;

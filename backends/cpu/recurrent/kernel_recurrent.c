@@ -117,11 +117,25 @@ kiln_cpu_recurrent_prepack(const KilnInstr *instr, uint32_t form, const void *co
     return NULL;
 }
 
+static bool
+lengths_are_inside(const KilnCpuRecurrent *net, const KilnKernelArgs *args)
+{
+    const uint32_t at = net->first_in + 4;
+    const int32_t *lengths = cpu_type(args->instr, at) ? args->data[at] : NULL;
+    for (int64_t b = 0; lengths && b < net->batch; b++) {
+        if (lengths[b] < 0 || lengths[b] > net->steps)
+            return false;
+    }
+    return true;
+}
+
 const char *
 kiln_cpu_recurrent(const KilnKernelArgs *args)
 {
     KilnCpuRecurrent net =
         problem(args->instr, args->packed ? gemm_form(args->form) : KILN_CPU_GEMM_BEST);
+    if (!lengths_are_inside(&net, args))
+        return "a sequence length is negative or over the number of steps";
     kiln_cpu_net_run(&net, args, args->instr->kind == KILN_INSTR_lstm ? 2 : 0);
     return NULL;
 }

@@ -26,13 +26,19 @@ kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint3
     /* The rows of gru and lstm begin with the fields of rnn. */
     const KilnInstrAttrs_rnn *attrs = kiln_instr_attrs(instr, rnn);
     uint32_t first_in = instr->kind == KILN_INSTR_lstm ? 3 : 2;
-    if (attrs->clip != 0 || attrs->layout != 0 || cpu_type(instr, first_in + 4))
+    if (attrs->clip != 0 || attrs->layout != 0)
         return false;
     for (uint32_t i = 0; i < attrs->activations.n; i++) {
         if (strcasecmp(attrs->activations.v[i], defaults[i % n]) != 0)
             return false;
     }
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnType *type = cpu_type(instr, i);
+        const KilnDType dtype = i == first_in + 4 ? KILN_DTYPE_i32 : KILN_DTYPE_f32;
+        if (type && (type->dtype != dtype || type->layout))
+            return false;
+    }
+    return true;
 }
 
 static void
@@ -221,6 +227,9 @@ typedef struct {
     int64_t begin, end;
     int64_t projected; /* time of the first row of what is projected */
     float *c;
+    const int32_t *lengths;             /* of the sequences; NULL: all steps */
+    const float *initial_h, *initial_c; /* NULL: zeros */
+    float *last_h, *last_c;             /* NULL where they are not asked for */
 } Block;
 
 static int64_t
@@ -240,6 +249,36 @@ state_after(const Block *block, int64_t i)
         return net->h[(i + 1) & 1];
     int64_t row = time_of(block, i) * net->directions + block->direction;
     return y + row * net->batch * net->hidden;
+}
+
+static void
+copy_units(float *to, const float *from, int64_t n)
+{
+    if (from)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        memset(to, 0, (size_t)n * sizeof *to);
+}
+
+/* Sequences that end before others, at the end of step @i. Backwards they keep the initial state
+ * until their last element. Forwards their last state is saved, and what they go on with is not
+ * read. */
+static void
+settle_sequences(const Block *block, int64_t i, const KilnCpuCell *cell, int64_t row, int64_t unit)
+{
+    const int64_t time = time_of(block, i), n = cell->n, units = cell->units;
+    for (int64_t r = 0; r < cell->rows; r++) {
+        const int64_t length = block->lengths[row + r], at = (row + r) * n + unit;
+        if (block->backwards && time >= length) {
+            copy_units(cell->h + r * n, block->initial_h ? block->initial_h + at : NULL, units);
+            copy_units(cell->c + r * n, block->initial_c ? block->initial_c + at : NULL, units);
+        } else if (!block->backwards && time == length - 1) {
+            if (block->last_h)
+                copy_units(block->last_h + at, cell->h + r * n, units);
+            if (block->last_c)
+                copy_units(block->last_c + at, cell->c + r * n, units);
+        }
+    }
 }
 
 /* What one panel does for one block of rows in step @i. */
@@ -270,6 +309,8 @@ run_panel(const Block *block, const KilnCpuRecurrentStage *stage, int64_t i, int
         .scaled = net->scaled + at,
     };
     stage->code.run(&cell);
+    if (block->lengths && stage == &net->stages[net->n_stages - 1])
+        settle_sequences(block, i, &cell, row, unit);
 }
 
 /* --- the steps of a block: a round of the team for each stage --- */
@@ -324,15 +365,58 @@ run_steps(const Block *block, int threads)
     kiln_team_rounds(&rounds, threads);
 }
 
+/* What lies behind the end of a sequence is zero in Y. Forwards a sequence without elements ends
+ * with the initial state, and backwards all end where the steps do. */
 static void
-run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
+finish_sequences(const Block *block)
+{
+    const KilnCpuRecurrent *net = block->net;
+    const int64_t n = net->hidden;
+    float *y = operand(net, 0);
+    const float *h = state_after(block, net->steps - 1);
+    for (int64_t b = 0; b < net->batch; b++) {
+        const bool last = block->backwards, none = block->lengths[b] == 0;
+        const float *initial_h = block->initial_h ? block->initial_h + b * n : NULL;
+        const float *initial_c = block->initial_c ? block->initial_c + b * n : NULL;
+        if (block->last_h && (last || none))
+            copy_units(block->last_h + b * n, last ? h + b * n : initial_h, n);
+        if (block->last_c && (last || none))
+            copy_units(block->last_c + b * n, last ? block->c + b * n : initial_c, n);
+    }
+    for (int64_t t = 0; y && t < net->steps; t++) {
+        for (int64_t b = 0; b < net->batch; b++) {
+            const int64_t row = (t * net->directions + block->direction) * net->batch + b;
+            if (t >= block->lengths[b])
+                copy_units(y + row * n, NULL, n);
+        }
+    }
+}
+
+static const float *
+state_operand(const KilnCpuRecurrent *net, uint32_t i, int64_t direction)
+{
+    const float *state = operand(net, i);
+    return state ? state + direction * net->batch * net->hidden : NULL;
+}
+
+static void
+run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c, float *last_c)
 {
     const float *x = operand(net, net->first_in);
     int64_t products = net->batch * net->gates * net->hidden * net->hidden;
     int threads = products < TEAM_PRODUCTS ? 1 : net->args->threads;
-    Block block = {
-        .net = net, .direction = direction, .backwards = net->reverse || direction == 1, .c = c
-    };
+    const int64_t state = net->batch * net->hidden;
+    float *last_h = operand(net, 1);
+    Block block = { .net = net,
+                    .direction = direction,
+                    .backwards = net->reverse || direction == 1,
+                    .c = c,
+                    .lengths = operand(net, net->first_in + 4),
+                    .initial_h = state_operand(net, net->first_in + 5, direction),
+                    .last_h = last_h ? last_h + direction * state : NULL,
+                    .last_c = last_c };
+    if (net->instr->kind == KILN_INSTR_lstm)
+        block.initial_c = state_operand(net, net->first_in + 6, direction);
     for (int64_t first = 0; first < net->steps; first += net->block) {
         int64_t last = net->steps - net->block, low = first < last ? first : last;
         block.begin = first;
@@ -348,11 +432,10 @@ run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
                                         });
         run_steps(&block, threads);
     }
-    float *last_h = operand(net, 1);
-    size_t state = (size_t)(net->batch * net->hidden);
-    if (last_h)
-        memcpy(last_h + (size_t)direction * state, state_after(&block, net->steps - 1),
-               state * sizeof *last_h);
+    if (block.lengths)
+        finish_sequences(&block);
+    else if (block.last_h)
+        copy_units(block.last_h, state_after(&block, net->steps - 1), state);
 }
 
 typedef struct {
@@ -385,14 +468,16 @@ kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c
         kiln_cpu_parallel(packing.slices, args->threads, pack_slice, &packing);
         net->packed = packing.packed;
     }
-    float *last_c = y_c ? operand(net, y_c) : NULL;
+    float *all_c = y_c ? operand(net, y_c) : NULL;
+    const bool lengths = operand(net, net->first_in + 4) != NULL;
     for (int64_t d = 0; d < net->directions; d++) {
-        float *c = last_c ? last_c + d * net->batch * net->hidden : net->c;
+        float *last_c = all_c ? all_c + d * net->batch * net->hidden : NULL;
+        float *c = last_c && !lengths ? last_c : net->c;
         add_biases(net, d);
         load_state(net, net->h[0], net->first_in + 5, d);
         if (y_c)
             load_state(net, c, net->first_in + 6, d);
-        run_direction(net, d, c);
+        run_direction(net, d, c, last_c);
     }
 }
 

@@ -48,7 +48,7 @@ typedef struct {
 } KilnCpuRecurrent;
 
 /** True if these kernels compute the shared attributes and operands: f32, the @n activations
- * @defaults, steps first, no clip, no lengths. */
+ * @defaults, steps first, no clip. */
 bool kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
 
 /** Fills in shapes and the product of the inputs, whose weights have @form. */
