@@ -2,6 +2,7 @@
 /* kiln passes, kiln ops: listings straight from the tables. */
 #include "tools/command.h"
 
+#include "backends/cpu/left_to_ref.h"
 #include "passes/manager/numerics.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
@@ -248,12 +249,58 @@ list_ops_json(const KilnTarget *target, GError **error)
     return kiln_report_print(&json, error);
 }
 
+/* Types of ref's kernels, without those for quantized integers. */
+static uint32_t
+ref_dtypes(const KilnTarget *target, KilnInstrKind kind)
+{
+    uint32_t dtypes = 0;
+    while (target->fallback && !g_str_equal(target->name, "ref"))
+        target = target->fallback;
+    for (uint32_t i = 0; i < target->n_kernels; i++) {
+        if (target->kernels[i].instr == kind && !target->kernels[i].quantized)
+            dtypes |= target->kernels[i].dtypes;
+    }
+    return dtypes;
+}
+
+/* What only ref computes, with the reason that is stated for it. */
+static gboolean
+list_slow(const KilnTarget *target, bool as_json, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = kiln_report_begin(text);
+    kiln_json_array(&json, "slow");
+    for (int kind = 0; kind < KILN_N_INSTRS; kind++) {
+        const uint32_t dtypes = ref_dtypes(target, (KilnInstrKind)kind);
+        for (int dtype = 0; dtype < KILN_N_DTYPES; dtype++) {
+            if (!(dtypes >> dtype & 1) ||
+                kiln_cpu_has_kernel((KilnInstrKind)kind, (KilnDType)dtype))
+                continue;
+            const char *reason = kiln_cpu_left_to_ref((KilnInstrKind)kind, (KilnDType)dtype);
+            const char *name = kiln_instr_info((KilnInstrKind)kind)->name;
+            if (!as_json)
+                printf("%-28s %-5s %s\n", name, kiln_dtype_name((KilnDType)dtype),
+                       reason ? reason : "no reason is stated");
+            kiln_json_object(&json, NULL);
+            kiln_json_string(&json, "instruction", name);
+            kiln_json_string(&json, "dtype", kiln_dtype_name((KilnDType)dtype));
+            kiln_json_string(&json, "reason", reason ? reason : "");
+            kiln_json_end_object(&json);
+        }
+    }
+    kiln_json_end_array(&json);
+    return as_json ? kiln_report_print(&json, error) : TRUE;
+}
+
 static int
 list_ops(KilnOptions *options, char **operands, void *data, GError **error)
 {
-    (void)operands, (void)data;
+    (void)operands;
+    const gboolean *speed = data;
     const KilnTarget *target =
         kiln_target_by_name(options->backend ? options->backend : "cpu", NULL);
+    if (*speed)
+        return list_slow(target, options->json, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
     if (options->json)
         return list_ops_json(target, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
     kiln_foreach_op (id) {
@@ -270,12 +317,19 @@ list_ops(KilnOptions *options, char **operands, void *data, GError **error)
 int
 kiln_command_ops(int argc, char **argv)
 {
+    gboolean speed = FALSE;
+    const GOptionEntry entries[] = {
+        { "speed", 0, 0, G_OPTION_ARG_NONE, &speed,
+          "List the instructions and types that only the reference kernels compute", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
     const KilnUsage usage = {
         .command = "ops",
         .summary =
             "Lists the operators: name, ONNX name, element types of the kernels. An operator "
             "that compiling removes needs no kernel.",
+        .entries = entries,
         .work = list_ops,
     };
-    return kiln_command(&usage, argc, argv, NULL);
+    return kiln_command(&usage, argc, argv, &speed);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu backend's pad by elements, trilu, eye_like, one_hot, reverse_sequence, gather_nd,
+/* The cpu backend's pad by elements, trilu, eye_like, one_hot, reverse_sequence, gather_nd, resize,
  * scatter_elements and scatter_nd against the reference, for every element type. */
 #include "graph/base/number.h"
 #include "graph/kiln-types.h"
@@ -259,6 +259,56 @@ Test(cpu_positions, gather_nd)
                 kiln_element_store_f64(c->buffers[2].type.dtype, c->data[2], 3, 99);
                 cpu_agrees(c, exact, "out of range");
             }
+        }
+    }
+}
+
+/* --- resize by taps --- */
+
+typedef struct {
+    int rank;
+    int64_t in[4], out[4];
+    bool antialias, exclude;
+} Resizing;
+
+static const Resizing resizings[] = {
+    { 1, { 5 }, { 13 }, false, false },
+    { 2, { 5, 7 }, { 5, 7 }, false, false },
+    { 2, { 5, 7 }, { 9, 3 }, true, false },
+    { 3, { 4, 6, 5 }, { 9, 3, 11 }, false, true },
+    { 4, { 2, 3, 9, 8 }, { 2, 3, 4, 3 }, true, true },
+    { 4, { 2, 9, 8, 3 }, { 2, 18, 17, 3 }, false, false },
+    { 4, { 1, 2, 70, 3 }, { 1, 2, 30, 2600 }, true, false },
+    { 4, { 1, 1, 1, 1 }, { 1, 1, 3, 4 }, false, false },
+};
+
+static void
+check_resize(const Resizing *r, const char *mode, const char *coordinates)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_resize);
+    KilnInstrAttrs_resize *attrs = CASE_ATTRS(c, resize);
+    float roi[] = { 0.1f, 0.2f, -0.3f, 0, 0.8f, 1.3f, 1, 0.9f };
+    attrs->mode = mode;
+    attrs->coordinate_transformation_mode = coordinates;
+    attrs->antialias = r->antialias;
+    attrs->exclude_outside = r->exclude;
+    attrs->extrapolation_value = 7;
+    if (strcmp(coordinates, "tf_crop_and_resize") == 0 && r->rank == 4)
+        attrs->roi = (KilnFloats){ 8, roi };
+    case_out(c, KILN_DTYPE_f32, r->rank, r->out);
+    filled(c, KILN_DTYPE_f32, r->rank, r->in, 1);
+    cpu_agrees(c, rounded, coordinates);
+}
+
+Test(cpu_positions, resizes)
+{
+    static const char *const coordinates[] = { "half_pixel",    "half_pixel_symmetric",
+                                               "asymmetric",    "pytorch_half_pixel",
+                                               "align_corners", "tf_crop_and_resize" };
+    for (size_t i = 0; i < G_N_ELEMENTS(resizings); i++) {
+        for (size_t k = 0; k < G_N_ELEMENTS(coordinates); k++) {
+            check_resize(&resizings[i], "linear", coordinates[k]);
+            check_resize(&resizings[i], "cubic", coordinates[k]);
         }
     }
 }
