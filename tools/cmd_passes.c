@@ -267,6 +267,7 @@ ref_dtypes(const KilnTarget *target, KilnInstrKind kind)
 static gboolean
 list_slow(const KilnTarget *target, bool as_json, GError **error)
 {
+    const KilnTarget *cpu = kiln_target_by_name("cpu", NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     KilnJson json = kiln_report_begin(text);
     kiln_json_array(&json, "slow");
@@ -274,9 +275,9 @@ list_slow(const KilnTarget *target, bool as_json, GError **error)
         const uint32_t dtypes = ref_dtypes(target, (KilnInstrKind)kind);
         for (int dtype = 0; dtype < KILN_N_DTYPES; dtype++) {
             if (!(dtypes >> dtype & 1) ||
-                kiln_cpu_has_kernel((KilnInstrKind)kind, (KilnDType)dtype))
+                kiln_cpu_has_kernel(cpu, (KilnInstrKind)kind, (KilnDType)dtype))
                 continue;
-            const char *reason = kiln_cpu_left_to_ref((KilnInstrKind)kind, (KilnDType)dtype);
+            const char *reason = kiln_cpu_left_to_ref(cpu, (KilnInstrKind)kind, (KilnDType)dtype);
             const char *name = kiln_instr_info((KilnInstrKind)kind)->name;
             if (!as_json)
                 printf("%-28s %-5s %s\n", name, kiln_dtype_name((KilnDType)dtype),

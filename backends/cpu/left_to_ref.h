@@ -6,10 +6,11 @@
 
 #include "graph/kiln-types.h"
 #include "ir/instr.h"
+#include "ir/target.h"
 
-/** True if the cpu backend has a kernel of its own for @kind on @dtype, in some form. */
-bool kiln_cpu_has_kernel(KilnInstrKind kind, KilnDType dtype);
+/** True if @cpu has a kernel of its own for @kind on @dtype, in some form. */
+bool kiln_cpu_has_kernel(const KilnTarget *cpu, KilnInstrKind kind, KilnDType dtype);
 /** The reason that left_to_ref.def states; NULL if there is none. */
-const char *kiln_cpu_left_to_ref(KilnInstrKind kind, KilnDType dtype);
+const char *kiln_cpu_left_to_ref(const KilnTarget *cpu, KilnInstrKind kind, KilnDType dtype);
 
 #endif

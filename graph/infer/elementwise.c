@@ -13,7 +13,6 @@
 #include "graph/op/layout.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/norm.h"
 #include "graph/op/reduce.h"
 #include "graph/op/structure.h"

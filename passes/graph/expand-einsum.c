@@ -33,7 +33,6 @@
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 
-
 enum {
     LETTERS = 52,                     /* A…Z a…z */
     LABELS = LETTERS + KILN_MAX_RANK, /* then the dims of ellipses, aligned at the right */

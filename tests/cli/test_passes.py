@@ -63,6 +63,15 @@ class Ops(CliTest):
             self.assertFalse(ops["unknown"]["kernel"])
             self.assertRegex(self.kiln("ops", "--backend", backend), r"(?m)^conv +Conv +f32")
 
+    def test_speed(self):
+        slow = self.json("ops", "--speed", "--json")["slow"]
+        self.keys(slow[0], "instruction", "dtype", "reason")
+        self.assertTrue(all(entry["reason"] for entry in slow))
+        self.assertNotIn(("top_k", "f32"), [(entry["instruction"], entry["dtype"]) for entry in slow])
+        text = self.kiln("ops", "--speed")
+        self.assertEqual(len(text.splitlines()), len(slow))
+        self.assertRegex(text, r"(?m)^einsum +f32 +the pass expand-einsum")
+
 
 if __name__ == "__main__":
     main()

@@ -8,6 +8,7 @@
 #include "tests/unit/ref_case.h"
 
 #include <math.h>
+#include <string.h>
 
 #define D(id) (1u << KILN_DTYPE_##id)
 #define INTS (D(i8) | D(i16) | D(i32) | D(i64) | D(u8) | D(u16) | D(u32) | D(u64))
@@ -112,4 +113,43 @@ Test(cpu_fold, infinite_exponents)
     case_in(c, KILN_DTYPE_f32, DIMS(4, 2),
             VALUES(INFINITY, 1, -INFINITY, -INFINITY, -INFINITY, 3, -500, 400));
     cpu_agrees(c, near, "infinities");
+}
+
+/* --- normalizations --- */
+
+Test(cpu_fold, mean_variance_normalization)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        int64_t axes[4];
+        uint32_t n = 0;
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_mean_variance_normalization);
+        for (int d = 0; d < shapes[i].rank; d++) {
+            if (shapes[i].axes >> d & 1)
+                axes[n++] = d;
+        }
+        CASE_ATTRS(c, mean_variance_normalization)->axes = kiln_ints_make(c->arena, axes, n);
+        case_out(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims);
+        case_in(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims, NULL);
+        cpu_fill(c, 1, (uint32_t)i);
+        cpu_agrees(c, (Tolerance){ 1e-5, 1e-5 }, "moments");
+    }
+}
+
+Test(cpu_fold, lp_normalization)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        for (int axis = 0; axis < shapes[i].rank; axis++) {
+            for (int p = 1; p < 3; p++) {
+                g_autoptr(RefCase) c = case_new(KILN_INSTR_lp_normalization);
+                CASE_ATTRS(c, lp_normalization)->axis = axis;
+                CASE_ATTRS(c, lp_normalization)->p = p;
+                case_out(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims);
+                case_in(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims, NULL);
+                cpu_fill(c, 1, (uint32_t)i);
+                if (i == 3)
+                    memset(c->data[1], 0, 4 * 33 * 300);
+                cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "norm");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/elementwise/wide_functions.h"
 #include "backends/cpu/reduce/fold.h"
+#include "graph/kiln-types.h"
 
 enum {
     FOLD_LANES = 16

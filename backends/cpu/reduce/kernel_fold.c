@@ -5,7 +5,10 @@
  *
  * Neighbouring dims that are both kept or both reduced are one. Where the innermost is reduced, its
  * rows are folded, else blocks of columns. A result is made by one task, in row-major order of the
- * reduced dims. Operands: result, data. */
+ * reduced dims. Operands: result, data.
+ *
+ * mean_variance_normalization and lp_normalization of f32 fold a group in the same way, and write
+ * its elements moved and scaled. */
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/isa.h"
@@ -295,5 +298,127 @@ kiln_cpu_fold(const KilnKernelArgs *args)
     }
     f.pieces = ceil_div(f.inner, COLUMNS);
     kiln_cpu_parallel(f.kept.count * f.pieces, args->threads, run_columns, &f);
+    return NULL;
+}
+
+/* --- elements moved and scaled by what their group comes to --- */
+
+typedef struct {
+    Fold f;              /* its loop adds up absolute values, or squares */
+    KilnCpuFoldLoop sum; /* NULL: the mean is not taken away */
+    float *to;
+} Normalize;
+
+/* Of one group, or of one of its columns. */
+typedef struct {
+    double mean, scale;
+} Moved;
+
+static Moved
+moved_by(const Normalize *z, double sum, double folded)
+{
+    const double n = (double)z->f.count;
+    if (z->sum) {
+        const double mean = sum / n, variance = folded / n - mean * mean;
+        return (Moved){ mean, 1 / (sqrt(variance < 0 ? 0 : variance) + 1e-9) };
+    }
+    const double norm = z->f.kind == KILN_INSTR_reduce_l1 ? folded : sqrt(folded);
+    return (Moved){ 0, norm == 0 ? 0 : 1 / norm };
+}
+
+static void
+write_row(float *to, const float *from, int64_t n, Moved by)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)(((double)from[i] - by.mean) * by.scale);
+}
+
+/* @n columns, or a row of as many elements, from element @at on. */
+static void
+normalize_group(const Normalize *z, int64_t at, int64_t n)
+{
+    const Fold *f = &z->f;
+    const float *from = (const float *)(const void *)f->in;
+    const int64_t results = f->rows ? 1 : n;
+    KilnCpuFolded sum[COLUMNS], folded[COLUMNS];
+    Moved by[COLUMNS];
+    for (int64_t k = 0; k < results; k++)
+        sum[k].f = folded[k].f = 0;
+    if (z->sum)
+        fold_group(f, z->sum, at, n, sum);
+    fold_group(f, f->loop, at, n, folded);
+    for (int64_t k = 0; k < results; k++)
+        by[k] = moved_by(z, sum[k].f, folded[k].f);
+    for (int64_t i = 0; i < f->reduced.count; i++) {
+        const int64_t row = at + offset_of(&f->reduced, i);
+        if (f->rows)
+            write_row(z->to + row, from + row, n, by[0]);
+        for (int64_t k = 0; !f->rows && k < n; k++)
+            z->to[row + k] = (float)(((double)from[row + k] - by[k].mean) * by[k].scale);
+    }
+}
+
+static void
+normalize_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Normalize *z = data;
+    const Fold *f = &z->f;
+    if (!f->rows) {
+        const int64_t first = task % f->pieces * COLUMNS;
+        normalize_group(z, offset_of(&f->kept, task / f->pieces) + first,
+                        min_of(COLUMNS, f->inner - first));
+        return;
+    }
+    const int64_t end = min_of((task + 1) * f->bundle, f->kept.count);
+    for (int64_t i = task * f->bundle; i < end; i++)
+        normalize_group(z, offset_of(&f->kept, i), f->inner);
+}
+
+static void
+run_normalize(const KilnKernelArgs *args, KilnInts axes, KilnInstrKind norm, bool moves)
+{
+    const KilnCpuFoldRows *loops = kiln_cpu_folds();
+    const KilnType *type = cpu_type(args->instr, 1);
+    Normalize z = {
+        .f = { .kind = norm, .dtype = KILN_DTYPE_f32, .size = sizeof(float), .in = args->data[1] },
+        .to = args->data[0]
+    };
+    Fold *f = &z.f;
+    if (kiln_type_elements(type) == 0)
+        return;
+    cut_dims(type, axes, f);
+    f->loop = (f->rows ? loops->row : loops->columns)[fold_of(norm)][KILN_DTYPE_f64];
+    f->widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[KILN_DTYPE_f32][KILN_DTYPE_f64];
+    if (moves)
+        z.sum = (f->rows ? loops->row : loops->columns)[KILN_CPU_FOLD_sum][KILN_DTYPE_f64];
+    f->bundle = f->count < TASK_ELEMENTS ? TASK_ELEMENTS / f->count : 1;
+    f->pieces = ceil_div(f->inner, COLUMNS);
+    kiln_cpu_parallel(f->rows ? ceil_div(f->kept.count, f->bundle) : f->kept.count * f->pieces,
+                      args->threads, normalize_task, &z);
+}
+
+const char *
+kiln_cpu_mean_variance_normalization(const KilnKernelArgs *args)
+{
+    run_normalize(args, kiln_instr_attrs(args->instr, mean_variance_normalization)->axes,
+                  KILN_INSTR_reduce_sum_square, true);
+    return NULL;
+}
+
+bool
+kiln_cpu_lp_normalization_supports(const KilnInstr *instr)
+{
+    const int64_t p = kiln_instr_attrs(instr, lp_normalization)->p;
+    return (p == 1 || p == 2) && cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
+const char *
+kiln_cpu_lp_normalization(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_lp_normalization *attrs = kiln_instr_attrs(args->instr, lp_normalization);
+    int64_t axis = attrs->axis;
+    run_normalize(args, (KilnInts){ .n = 1, .v = &axis },
+                  attrs->p == 1 ? KILN_INSTR_reduce_l1 : KILN_INSTR_reduce_l2, false);
     return NULL;
 }

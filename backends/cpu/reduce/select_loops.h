@@ -6,7 +6,6 @@
 
 #include "backends/cpu/reduce/select.h"
 
-
 /* K: the key. U: the element's bits. Flips the sign of signed integers, all bits of negative
  * floats. */
 #define INT_KEYS(id, T, U, K, flip)                                                                \
