@@ -6,8 +6,7 @@
 
 #define D(id) (1u << KILN_DTYPE_##id)
 #define HALVES (D(f16) | D(bf16))
-#define WIDE (D(i16) | D(i32) | D(i64) | D(u16) | D(u32) | D(u64))
-#define INTS (WIDE | D(i8) | D(u8))
+#define INTS (D(i8) | D(i16) | D(i32) | D(i64) | D(u8) | D(u16) | D(u32) | D(u64))
 #define ALL ((1u << KILN_N_DTYPES) - 1)
 
 static const struct {

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul and gemm of f64 and of integers of 32 and 64 bits, without tails. A task has some columns
+ * of a matrix: it copies them from the right operand into a panel, and multiplies all rows with it.
+ * Operands: result, a, b; of gemm also c, which is broadcast. */
+#include "backends/cpu/extents.h"
+#include "backends/cpu/gemm/number_tile.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
+#include "ir/kernel.h"
+#include "ir/tail.h"
+
+#include <string.h>
+
+enum {
+    ROWS = KILN_CPU_TILE_ROWS,
+    COLUMNS = KILN_CPU_TILE_COLUMNS,
+};
+
+/* A matrix in memory: elements between rows and between columns. */
+typedef struct {
+    const char *at;
+    int64_t row, column;
+} Matrix;
+
+typedef struct {
+    const KilnKernelArgs *args;
+    KilnDType dtype;
+    int64_t size;
+    int64_t m, k, n, panels; /* panels: of the columns of a matrix */
+    Matrix a, b;
+    char *out;
+    int rank;                                                                   /* of the batch */
+    int64_t batch[KILN_MAX_RANK], step_a[KILN_MAX_RANK], step_b[KILN_MAX_RANK]; /* matrices */
+    char *scratch;
+    int64_t part;                     /* bytes of a thread */
+    const KilnInstrAttrs_gemm *attrs; /* NULL: matmul */
+    const char *c;
+    int64_t c_row, c_column;
+} Product;
+
+static void
+fill_panel(const Product *p, const char *b, int64_t first, int64_t n, char *panel)
+{
+    const size_t size = (size_t)p->size;
+    if (n < COLUMNS)
+        memset(panel, 0, (size_t)(p->k * COLUMNS) * size);
+    for (int64_t k = 0; k < p->k; k++) {
+        char *to = panel + k * COLUMNS * p->size;
+        const char *from = b + (k * p->b.row + first * p->b.column) * p->size;
+        if (p->b.column == 1) {
+            memcpy(to, from, (size_t)n * size);
+            continue;
+        }
+        for (int64_t j = 0; j < n; j++)
+            memcpy(to + j * p->size, from + j * p->b.column * p->size, size);
+    }
+}
+
+/* alpha × sum + beta × c; integers have no factors. */
+static void
+finish_row(const Product *p, int64_t row, int64_t first, int64_t n, char *sums)
+{
+    const char *c = p->c ? p->c + (row * p->c_row + first * p->c_column) * p->size : NULL;
+    for (int64_t j = 0; j < n; j++) {
+        const char *term = c ? c + j * p->c_column * p->size : NULL;
+        if (p->dtype == KILN_DTYPE_f64) {
+            const double more =
+                c ? (double)p->attrs->beta * *(const double *)(const void *)term : 0;
+            double *sum = (double *)(void *)sums + j;
+            *sum = (double)p->attrs->alpha * *sum + more;
+        } else if (c && p->size == 4) {
+            ((uint32_t *)(void *)sums)[j] += *(const uint32_t *)(const void *)term;
+        } else if (c) {
+            ((uint64_t *)(void *)sums)[j] += *(const uint64_t *)(const void *)term;
+        }
+    }
+}
+
+static void
+run_task(const void *data, int64_t task, int thread)
+{
+    const Product *p = data;
+    const KilnCpuNumberTiles *tiles = kiln_cpu_number_tiles();
+    const int64_t first = task % p->panels * COLUMNS, n = min_of(COLUMNS, p->n - first);
+    int64_t at_a = 0, at_b = 0, rest = task / p->panels;
+    _Alignas(64) char sums[ROWS * COLUMNS * sizeof(uint64_t)];
+    char *panel = p->scratch + thread * p->part;
+    char *out = p->out + task / p->panels * p->m * p->n * p->size;
+    for (int d = p->rank - 1; d >= 0; d--) {
+        at_a += rest % p->batch[d] * p->step_a[d];
+        at_b += rest % p->batch[d] * p->step_b[d];
+        rest /= p->batch[d];
+    }
+    fill_panel(p, p->b.at + at_b * p->k * p->n * p->size, first, n, panel);
+    for (int64_t i = 0; i < p->m; i += ROWS) {
+        const KilnCpuNumberTile tile = {
+            .a = p->a.at + (at_a * p->m * p->k + i * p->a.row) * p->size,
+            .panel = panel,
+            .out = sums,
+            .a_row = p->a.row,
+            .a_column = p->a.column,
+            .depth = p->k,
+            .rows = min_of(ROWS, p->m - i),
+        };
+        if (p->dtype == KILN_DTYPE_f64)
+            tiles->f64(&tile);
+        else if (p->size == 4)
+            tiles->u32(&tile);
+        else
+            tiles->u64(&tile);
+        for (int64_t r = 0; r < tile.rows; r++) {
+            char *row = sums + r * COLUMNS * p->size;
+            if (p->attrs)
+                finish_row(p, i + r, first, n, row);
+            memcpy(out + ((i + r) * p->n + first) * p->size, row, (size_t)(n * p->size));
+        }
+    }
+}
+
+static bool
+is_plain_product(const KilnInstr *instr, uint32_t operands)
+{
+    const KilnType *out = cpu_type(instr, 0);
+    const KilnTail tail = kiln_instr_tail(instr);
+    for (uint32_t i = 0; i < operands; i++) {
+        const KilnType *type = cpu_type(instr, i);
+        if (type && (type->layout || type->dtype != out->dtype))
+            return false;
+    }
+    return !tail.residual && tail.activation == KILN_N_INSTRS;
+}
+
+static void
+run(Product *p)
+{
+    const KilnKernelArgs *args = p->args;
+    int64_t matrices = 1;
+    p->dtype = cpu_type(args->instr, 0)->dtype;
+    p->size = (int64_t)kiln_dtype_size(p->dtype);
+    p->out = args->data[0];
+    p->a.at = args->data[1];
+    p->b.at = args->data[2];
+    p->scratch = args->scratch;
+    p->part = round_up(p->k * COLUMNS * p->size, KILN_CPU_LINE);
+    p->panels = ceil_div(p->n, COLUMNS);
+    for (int d = 0; d < p->rank; d++)
+        matrices *= p->batch[d];
+    if (p->m > 0)
+        kiln_cpu_parallel(matrices * p->panels, args->threads, run_task, p);
+}
+
+/* --- matmul --- */
+
+bool
+kiln_cpu_matmul_number_supports(const KilnInstr *instr)
+{
+    return is_plain_product(instr, 3);
+}
+
+static size_t
+scratch_for(int64_t depth, int threads)
+{
+    const int64_t part = depth * COLUMNS * (int64_t)sizeof(uint64_t);
+    return (size_t)threads * (size_t)round_up(part, KILN_CPU_LINE);
+}
+
+size_t
+kiln_cpu_matmul_number_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    (void)form;
+    const KilnType *a = cpu_type(instr, 1);
+    return scratch_for(a->dims[a->rank - 1], threads);
+}
+
+/* Matrices of @type between neighbours along each dim of the batch, which it is aligned with at the
+ * right. */
+static void
+batch_steps(const Product *p, const KilnType *type, int64_t steps[KILN_MAX_RANK])
+{
+    const int rank = type->rank > 2 ? type->rank - 2 : 0;
+    int64_t step = 1;
+    for (int d = p->rank - 1; d >= 0; d--) {
+        const int from = d - (p->rank - rank);
+        const int64_t dim = from < 0 ? 1 : type->dims[from];
+        steps[d] = dim == 1 ? 0 : step;
+        step *= dim;
+    }
+}
+
+/* numpy's: an operand of one dim is a row on the left, a column on the right. */
+const char *
+kiln_cpu_matmul_number(const KilnKernelArgs *args)
+{
+    const KilnType *out = cpu_type(args->instr, 0);
+    const KilnType *a = cpu_type(args->instr, 1), *b = cpu_type(args->instr, 2);
+    Product p = { .args = args,
+                  .m = a->rank > 1 ? a->dims[a->rank - 2] : 1,
+                  .k = a->dims[a->rank - 1],
+                  .n = b->rank > 1 ? b->dims[b->rank - 1] : 1 };
+    const int most = a->rank > b->rank ? a->rank : b->rank;
+    p.a = (Matrix){ .row = p.k, .column = 1 };
+    p.b = (Matrix){ .row = p.n, .column = 1 };
+    p.rank = most > 2 ? most - 2 : 0;
+    for (int d = 0; d < p.rank; d++)
+        p.batch[d] = out->dims[d];
+    batch_steps(&p, a, p.step_a);
+    batch_steps(&p, b, p.step_b);
+    run(&p);
+    return NULL;
+}
+
+/* --- gemm --- */
+
+bool
+kiln_cpu_gemm_number_supports(const KilnInstr *instr)
+{
+    const KilnInstrAttrs_gemm *attrs = kiln_instr_attrs(instr, gemm);
+    const bool plain = attrs->alpha == 1 && (!cpu_type(instr, 3) || attrs->beta == 1);
+    return is_plain_product(instr, 4) && (plain || cpu_type(instr, 0)->dtype == KILN_DTYPE_f64);
+}
+
+size_t
+kiln_cpu_gemm_number_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    (void)form;
+    const KilnType *a = cpu_type(instr, 1);
+    return scratch_for(a->dims[kiln_instr_attrs(instr, gemm)->transA ? 0 : 1], threads);
+}
+
+const char *
+kiln_cpu_gemm_number(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_gemm *attrs = kiln_instr_attrs(args->instr, gemm);
+    const KilnType *out = cpu_type(args->instr, 0), *c = cpu_type(args->instr, 3);
+    const KilnType *a = cpu_type(args->instr, 1), *b = cpu_type(args->instr, 2);
+    Product p = { .args = args,
+                  .m = out->dims[0],
+                  .k = a->dims[attrs->transA ? 0 : 1],
+                  .n = out->dims[1],
+                  .attrs = attrs,
+                  .c = c ? args->data[3] : NULL };
+    p.a =
+        (Matrix){ .row = attrs->transA ? 1 : a->dims[1], .column = attrs->transA ? a->dims[1] : 1 };
+    p.b =
+        (Matrix){ .row = attrs->transB ? 1 : b->dims[1], .column = attrs->transB ? b->dims[1] : 1 };
+    if (c && c->rank > 0)
+        p.c_column = c->dims[c->rank - 1] == 1 ? 0 : 1;
+    if (c && c->rank > 1)
+        p.c_row = c->dims[0] == 1 ? 0 : c->dims[1];
+    run(&p);
+    return NULL;
+}

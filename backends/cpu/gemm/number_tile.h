@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles of products of f64 and of integers of 32 and 64 bits, which wrap, per instruction set. A
+ * sum runs over the inner dim in order, without fused operations: every instruction set has the
+ * same bits. Private to the folder. */
+#ifndef KILN_BACKENDS_CPU_GEMM_NUMBER_TILE_H
+#define KILN_BACKENDS_CPU_GEMM_NUMBER_TILE_H
+
+#include "backends/cpu/isa.h"
+
+#include <stdint.h>
+
+enum {
+    KILN_CPU_TILE_ROWS = 4,
+    KILN_CPU_TILE_COLUMNS = 16,
+};
+
+/* Elements from @a, with these distances between rows and between columns. The right operand is a
+ * panel, [depth][columns]. @rows of the rows are there; the result is [rows][columns]. */
+typedef struct {
+    const void *a, *panel;
+    void *out;
+    int64_t a_row, a_column, depth, rows;
+} KilnCpuNumberTile;
+
+typedef struct {
+    void (*f64)(const KilnCpuNumberTile *tile);
+    void (*u32)(const KilnCpuNumberTile *tile);
+    void (*u64)(const KilnCpuNumberTile *tile);
+} KilnCpuNumberTiles;
+
+extern const KilnCpuNumberTiles kiln_cpu_number_tiles_portable;
+#if defined(__x86_64__)
+extern const KilnCpuNumberTiles kiln_cpu_number_tiles_avx2;
+extern const KilnCpuNumberTiles kiln_cpu_number_tiles_avx512;
+#endif
+
+/** Returns the tiles of the best instruction set. */
+static inline const KilnCpuNumberTiles *
+kiln_cpu_number_tiles(void)
+{
+#if defined(__x86_64__)
+    switch (kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO)) {
+    case KILN_CPU_ISA_AVX512:
+        return &kiln_cpu_number_tiles_avx512;
+    case KILN_CPU_ISA_AVX2:
+        return &kiln_cpu_number_tiles_avx2;
+    default:
+        break;
+    }
+#endif
+    return &kiln_cpu_number_tiles_portable;
+}
+
+#endif
