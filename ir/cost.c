@@ -132,6 +132,33 @@ linear_attention_flops(const KilnInstr *instr, const Count *row)
     return times(depth, reads);
 }
 
+/* Each row goes down each tree, whose depth its nodes tell if it is full. */
+static int64_t
+tree_ensemble_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    const int64_t trees = MAX(elements(instr, 2), 1);
+    int64_t steps = 1;
+    for (int64_t nodes = elements(instr, 3) / trees; nodes > 1; nodes /= 2)
+        steps++;
+    return times(times(dim_from_end(instr, 1, 2), trees), 4 * steps);
+}
+
+static int64_t
+squared_distance_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return times(times(3, elements(instr, 0)), dim_from_end(instr, 1, 1));
+}
+
+/* Some rounds over the square of pairs. */
+static int64_t
+pairwise_coupling_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return times(times(20, elements(instr, 0)), dim_from_end(instr, 0, 1));
+}
+
 /* 5 n log2 n for a transform of n numbers. */
 static int64_t
 dft_flops(const KilnInstr *instr, const Count *row)
@@ -276,6 +303,10 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_lstm] = { .count = recurrent_flops, .data = 3 },
     [KILN_INSTR_linear_attention] = { .count = linear_attention_flops },
     [KILN_INSTR_dft] = { .count = dft_flops },
+    [KILN_INSTR_tree_ensemble] = { .count = tree_ensemble_flops },
+    [KILN_INSTR_squared_distance] = { .count = squared_distance_flops },
+    [KILN_INSTR_pairwise_coupling] = { .count = pairwise_coupling_flops },
+    [KILN_INSTR_label_encoder] = { .each = 16 },
     [KILN_INSTR_col2im] = { .count = col2im_flops },
     [KILN_INSTR_affine_grid] = { .each = 8 },
     [KILN_INSTR_max_pool] = { .count = max_pool_flops },

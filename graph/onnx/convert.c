@@ -38,8 +38,8 @@ kiln_onnx_result_read(const KilnOnnxCall *call, uint32_t i)
            kiln_onnx_is_read(call->scope, proto->output[i]);
 }
 
-static KilnValue *
-helper_constant(KilnOnnxCall *call, const char *suffix, KilnTensor *tensor)
+KilnValue *
+kiln_onnx_helper(KilnOnnxCall *call, const char *suffix, KilnTensor *tensor)
 {
     g_autofree char *name = g_strdup_printf("%s.%s", call->base, suffix);
     KilnValue *value = kiln_build_constant(call->function, NULL, name, tensor);
@@ -52,14 +52,14 @@ kiln_onnx_ints(KilnOnnxCall *call, const char *suffix, const int64_t *values, ui
 {
     KilnType type = kiln_type_make(KILN_DTYPE_i64, 1, (int64_t[]){ n });
     g_autoptr(GBytes) bytes = g_bytes_new(values, n * sizeof *values);
-    return helper_constant(call, suffix, kiln_tensor_new_data(&type, bytes, NULL));
+    return kiln_onnx_helper(call, suffix, kiln_tensor_new_data(&type, bytes, NULL));
 }
 
 KilnValue *
 kiln_onnx_scalar(KilnOnnxCall *call, const char *suffix, KilnDType dtype, double value)
 {
     KilnType type = kiln_type_scalar(dtype);
-    return helper_constant(call, suffix, kiln_tensor_new_splat(&type, value));
+    return kiln_onnx_helper(call, suffix, kiln_tensor_new_splat(&type, value));
 }
 
 KilnValue *

@@ -86,6 +86,8 @@ bool kiln_onnx_result_read(const KilnOnnxCall *call, uint32_t i);
 KilnValue *kiln_onnx_ints(KilnOnnxCall *call, const char *suffix, const int64_t *values,
                           uint32_t n);
 KilnValue *kiln_onnx_scalar(KilnOnnxCall *call, const char *suffix, KilnDType dtype, double value);
+/** The same of @tensor, which it takes over. */
+KilnValue *kiln_onnx_helper(KilnOnnxCall *call, const char *suffix, KilnTensor *tensor);
 /** The tensor of an attribute as a constant of the module. */
 KilnConstant *kiln_onnx_constant(KilnOnnxCall *call, const char *name, const KilnOnnxTensor *tensor,
                                  GError **error);

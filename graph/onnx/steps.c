@@ -63,6 +63,7 @@ ARITHMETIC(add)
 ARITHMETIC(sub)
 ARITHMETIC(mul)
 ARITHMETIC(div)
+ARITHMETIC(pow)
 #undef ARITHMETIC
 
 KilnValue *

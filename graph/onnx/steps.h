@@ -28,6 +28,7 @@ KILN_ONNX_ARITHMETIC(add)
 KILN_ONNX_ARITHMETIC(sub)
 KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
+KILN_ONNX_ARITHMETIC(pow)
 #undef KILN_ONNX_ARITHMETIC
 KilnValue *kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @a itself if it has the element type already. */

@@ -38,8 +38,10 @@ terms_of(const char *name, const KilnType *a, const KilnType *b, const KilnType 
 {
     if (g_str_has_prefix(name, "conv") || strcmp(name, "qlinear_conv") == 0)
         return b ? count(b) / dim(b, 0) : 1;
-    if (strstr(name, "matmul"))
+    if (strstr(name, "matmul") || strcmp(name, "squared_distance") == 0)
         return a ? dim(a, a->rank - 1) : 1;
+    if (strcmp(name, "tree_ensemble") == 0)
+        return count(b); /* the trees */
     if (strcmp(name, "gemm") == 0)
         return MAX(dim(a, 0), dim(a, 1)) + 1;
     if (strcmp(name, "lstm") == 0 || strcmp(name, "gru") == 0 || strcmp(name, "rnn") == 0)

@@ -90,6 +90,10 @@ static const char *const lines[] = {
     "dft o:f32[A,8,C,2] i:f32[A,8,C,1] {axis=1, length=[8]}", "dft o:f32[A,7,2] i:f32[A,6,2] {axis=1, inverse=true, length=[7]}",
     "dft o:f32[A,6,2] i:f32[A,12,1] {axis=1, length=[11], onesided=true}", "dft o:f32[A,38,1] i:f32[A,20,2] {axis=1, inverse=true, length=[38], onesided=true}",
     "mel_weight_matrix o:f32[5,A] i:i64[] i:i64[] i:i64[] i:f32[] i:f32[]",
+    /* classical machine learning: the trees are leaves without entries */
+    "tree_ensemble o:f32[A,3] i:f32[A,B] i:i32[0] i:i32[0] i:f32[0] i:i32[0] i:bool[0] i:i32[1] i:i32[0] i:f32[0] {n_targets=3}",
+    "squared_distance o:f32[A,B] i:f32[A,C] i:f32[B,C]", "pairwise_coupling o:f32[A,3] i:f32[A,3] {classes=3}",
+    "label_encoder o:f32[A,B] i:i64[A,B] i:i64[4] i:f32[4] i:f32[1]",
     /* the others */
     "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",
     "add o:f32[A,B,C] i:f32[A,1,C] i:f32[B,1]", "stack o:f32[A,B] i:f32[A,B] { relu; mul 0.5 }", "copy o:f32[A,B] i:f32[A,B]",

@@ -333,6 +333,32 @@ rnn(uint32_t i, const Extents *e)
     return recurrent(KILN_INSTR_rnn, i, e);
 }
 
+/* --- trees --- */
+
+/* Of three features: two tests and three leaves; one leaf. */
+static RefCase *
+trees(uint32_t i, const Extents *e)
+{
+    static const double roots[] = { 0, 5 }, features[] = { 2, 0, 0, 0, 0, 0 };
+    static const double splits[] = { 0.5, -1, 0, 0, 0, 0 }, children[] = { 1, 3, 2, 3, 4, 5 };
+    static const double starts[] = { 0, 0, 0, 1, 2, 3, 4 }, targets[] = { 0, 1, 0, 1 };
+    static const double missing[6], weights[] = { 0.5, -2, 3, 0.25 }, one[4];
+    const KilnDType dtype = i / 2 ? KILN_DTYPE_f64 : KILN_DTYPE_f32, index = KILN_DTYPE_i32;
+    RefCase *c = case_new(KILN_INSTR_tree_ensemble);
+    CASE_ATTRS(c, tree_ensemble)->n_targets = i % 2 + 1;
+    case_out(c, dtype, DIMS(e->batch * e->y, i % 2 + 1));
+    operand(c, dtype, DIMS(e->batch * e->y, 3));
+    case_in(c, index, DIMS(2), roots);
+    case_in(c, index, DIMS(6), features);
+    case_in(c, dtype, DIMS(6), splits);
+    case_in(c, index, DIMS(6), children);
+    case_in(c, KILN_DTYPE_bool, DIMS(6), missing);
+    case_in(c, index, DIMS(7), starts);
+    case_in(c, index, DIMS(4), i % 2 ? targets : one);
+    case_in(c, dtype, DIMS(4), weights);
+    return c;
+}
+
 /* --- the table --- */
 
 typedef struct {
@@ -367,6 +393,7 @@ static const Row table[] = {
     { "cpu:recurrent", KILN_INSTR_gru, gru, LIST(nets), OVER(sequences), { 1e-5, 1e-5 } },
     { "cpu:recurrent", KILN_INSTR_lstm, lstm, LIST(nets), OVER(sequences), { 1e-5, 1e-5 } },
     { "cpu:recurrent", KILN_INSTR_rnn, rnn, LIST(nets), OVER(sequences), { 1e-5, 1e-5 } },
+    { "cpu:tree_ensemble", KILN_INSTR_tree_ensemble, trees, 4, OVER(rows), { 0, 0 } },
 };
 // clang-format on
 
@@ -570,6 +597,11 @@ Test(cpu_forms, products)
 Test(cpu_forms, recurrent)
 {
     check("cpu:recurrent");
+}
+
+Test(cpu_forms, trees)
+{
+    check("cpu:tree_ensemble");
 }
 
 Test(cpu_forms, bytes)

@@ -115,6 +115,11 @@ static const Smoke smokes[] = {
     { "qlinear_conv", "K[1,2,2,2]; K[1,2,3,3]; f32[]; K[]; K[2,1,2,2]; f32[2]; K[2]; f32[]; K[]; i32[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "qlinear_matmul", "K[2,4]; K[2,3]; f32[]; K[]; K[3,4]; f32[4]; K[4]; f32[]; K[]" },
     { "quantize_linear", "i8[2,3]; K[2,3]; f32[3]; i8[3] | {axis=1}" },
+    /* classical machine learning */
+    { "label_encoder", "i16[2,3]; K[2,3]; K[4]; i16[4]; i16[1]" },
+    { "pairwise_coupling", "K[2,3]; K[2,3] | {classes=3}" },
+    { "squared_distance", "K[2,3]; K[2,4]; K[3,4]" },
+    { "tree_ensemble", "K[2,1]; K[2,3]; i32[0]; i32[0]; K[0]; i32[0]; bool[0]; i32[1]; i32[0]; K[0]" },
     /* signals */
     { "dft", "K[2,3,2]; K[2,3,1] | {axis=1, length=[3]}" },
     { "mel_weight_matrix", "f32[3,2]; K[]; K[]; K[]; f32[]; f32[]" },
