@@ -86,7 +86,8 @@ takes_any_address(const Machine *machine, const KilnBuffer *buffer)
 static bool
 borrow(Machine *machine, const KilnBuffer *buffer, const KilnTensor *tensor, GError **error)
 {
-    bool as_is = kiln_tensor_storage(tensor) >= WORTH_ASKING && takes_any_address(machine, buffer);
+    bool as_is = tensor->kind == KILN_TENSOR_DATA && kiln_tensor_storage(tensor) >= WORTH_ASKING &&
+                 takes_any_address(machine, buffer);
     GBytes *bytes = as_is ? g_bytes_ref(tensor->bytes) : kiln_tensor_view(tensor, error);
     if (!bytes)
         return false;

@@ -157,6 +157,8 @@ default_domain(const KilnType *type, int64_t bound)
     KilnDType dtype = type->dtype;
     if (type->quant)
         return stored_domain(dtype);
+    if (dtype == KILN_DTYPE_f8e8m0) /* scales: powers of two above 0 */
+        return (KilnDomain){ false, 0x1p-4, 0x1p4 };
     if (kiln_dtype_is_float(dtype))
         return (KilnDomain){ .normal = true };
     if (dtype == KILN_DTYPE_bool)

@@ -407,7 +407,7 @@ view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
         tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
     size_t unit = MAX(kiln_dtype_size(tensor->type.dtype), (size_t)1);
     bool fits = (uintptr_t)data % unit == 0 || state || !weights->binder->aligned[weight->id];
-    if (tensor->mapped && fits) {
+    if (data && tensor->mapped && fits) {
         /* The pages that this program reads are those of the map: they stay. */
         weights->readers[weight->constant->id]--;
         return g_bytes_ref(tensor->bytes);

@@ -41,7 +41,10 @@ kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section
     if (constant->tensor->kind != KILN_TENSOR_EXTERN)
         return TRUE;
     g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(file->bytes, section->offset, section->size);
-    KilnTensor *tensor = kiln_tensor_new_data(&constant->type, bytes, error);
+    /* Literals lie there as the model stored them, weights as kernels read them. */
+    bool stored = (int64_t)section->size == kiln_tensor_stored_bytes(&constant->type);
+    KilnTensor *tensor = stored ? kiln_tensor_new_stored(&constant->type, bytes, error)
+                                : kiln_tensor_new_data(&constant->type, bytes, error);
     if (!tensor) {
         kiln_prefix_error(error, "constant %s: ", constant->name);
         return FALSE;
@@ -231,7 +234,8 @@ add_weights(const KilnProgramFile *file, KilnTemplate *template)
     const char *start = g_bytes_get_data(file->bytes, &size);
     for (uint32_t i = 0; i < template->n_weights; i++) {
         const KilnBuffer *weight = g_ptr_array_index(template->function->weights, i);
-        GBytes *bytes = weight->constant ? weight->constant->tensor->bytes : NULL;
+        const KilnTensor *tensor = weight->constant ? weight->constant->tensor : NULL;
+        GBytes *bytes = tensor && tensor->kind == KILN_TENSOR_DATA ? tensor->bytes : NULL;
         const char *data = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
         if (data && data >= start && data < start + size)
             template->weights[i] = g_bytes_ref(bytes);

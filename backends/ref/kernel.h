@@ -84,8 +84,10 @@ ref_load_float(KilnDType dtype, const void *data, int64_t i)
         return ((const double *)data)[i];
     case KILN_DTYPE_f16:
         return kiln_f16_to_f32(((const uint16_t *)data)[i]);
-    default:
+    case KILN_DTYPE_bf16:
         return kiln_bf16_to_f32(((const uint16_t *)data)[i]);
+    default:
+        return kiln_low_float_to_f32(dtype, ((const uint8_t *)data)[i]);
     }
 }
 
@@ -102,8 +104,11 @@ ref_store_float(KilnDType dtype, void *data, int64_t i, double value)
     case KILN_DTYPE_f16:
         ((uint16_t *)data)[i] = kiln_f64_to_f16(value);
         break;
-    default:
+    case KILN_DTYPE_bf16:
         ((uint16_t *)data)[i] = kiln_f32_to_bf16((float)value);
+        break;
+    default:
+        kiln_element_store_f64(dtype, data, i, value);
         break;
     }
 }
@@ -127,6 +132,11 @@ ref_load_int(KilnDType dtype, const void *data, int64_t i)
         return ((const uint32_t *)data)[i];
     case KILN_DTYPE_bool:
         return ((const uint8_t *)data)[i] != 0;
+    case KILN_DTYPE_i4:
+    case KILN_DTYPE_u4:
+    case KILN_DTYPE_i2:
+    case KILN_DTYPE_u2:
+        return kiln_element_as_i64(dtype, data, i);
     default:
         return ((const int64_t *)data)[i];
     }
@@ -143,6 +153,14 @@ ref_store_int(KilnDType dtype, void *data, int64_t i, int64_t value)
     case KILN_DTYPE_i8:
     case KILN_DTYPE_u8:
         ((uint8_t *)data)[i] = (uint8_t)value;
+        break;
+    case KILN_DTYPE_i4:
+    case KILN_DTYPE_u4:
+        ((uint8_t *)data)[i] = value & 15;
+        break;
+    case KILN_DTYPE_i2:
+    case KILN_DTYPE_u2:
+        ((uint8_t *)data)[i] = value & 3;
         break;
     case KILN_DTYPE_i16:
     case KILN_DTYPE_u16:

@@ -12,8 +12,12 @@
 #define UNSIGNED (D(u8) | D(u16) | D(u32) | D(u64))
 #define INTS (SIGNED | UNSIGNED)
 #define STORED (D(i8) | D(u8) | D(i16) | D(u16) | D(i32))
+#define FEW_BITS (D(i4) | D(u4) | D(i2) | D(u2))
+#define FLOATS_8 (D(f8e4m3fn) | D(f8e4m3fnuz) | D(f8e5m2) | D(f8e5m2fnuz))
+#define STORED_FLOATS (FLOATS_8 | D(f6e2m3) | D(f6e3m2) | D(f4e2m1))
 #define NUMBERS (FLOATS | INTS)
 #define ALL (NUMBERS | D(bool))
+#define MOVED (ALL | FEW_BITS | STORED_FLOATS | D(f8e8m0))
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \
     { .instr = KILN_INSTR_##instr_,                                                                \

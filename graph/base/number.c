@@ -136,9 +136,28 @@ kiln_float_format(KilnDType dtype)
         [KILN_DTYPE_f32] = { FLT_MANT_DIG, FLT_EPSILON, FLT_MAX, FLT_MIN },
         [KILN_DTYPE_f16] = { 11, 0x1p-10, 65504, 0x1p-14 },
         [KILN_DTYPE_bf16] = { 8, 0x1p-7, 0x1.fep127, FLT_MIN },
+        [KILN_DTYPE_f8e4m3fn] = { 4, 0x1p-3, 448, 0x1p-6 },
+        [KILN_DTYPE_f8e4m3fnuz] = { 4, 0x1p-3, 240, 0x1p-7 },
+        [KILN_DTYPE_f8e5m2] = { 3, 0x1p-2, 57344, 0x1p-14 },
+        [KILN_DTYPE_f8e5m2fnuz] = { 3, 0x1p-2, 57344, 0x1p-15 },
+        [KILN_DTYPE_f8e8m0] = { 1, 1, 0x1p127, 0x1p-127 },
+        [KILN_DTYPE_f6e2m3] = { 4, 0x1p-3, 7.5, 1 },
+        [KILN_DTYPE_f6e3m2] = { 3, 0x1p-2, 28, 0x1p-2 },
+        [KILN_DTYPE_f4e2m1] = { 2, 0x1p-1, 6, 1 },
     };
     return &formats[dtype];
 }
+
+/* The labels of the floats of 8 bits and fewer. */
+#define LOW_FLOATS                                                                                 \
+    case KILN_DTYPE_f8e4m3fn:                                                                      \
+    case KILN_DTYPE_f8e4m3fnuz:                                                                    \
+    case KILN_DTYPE_f8e5m2:                                                                        \
+    case KILN_DTYPE_f8e5m2fnuz:                                                                    \
+    case KILN_DTYPE_f8e8m0:                                                                        \
+    case KILN_DTYPE_f6e2m3:                                                                        \
+    case KILN_DTYPE_f6e3m2:                                                                        \
+    case KILN_DTYPE_f4e2m1:
 
 double
 kiln_element_as_f64(KilnDType dtype, const void *bytes, int64_t index)
@@ -164,6 +183,8 @@ kiln_element_as_f64(KilnDType dtype, const void *bytes, int64_t index)
         LOAD(uint64_t);
         return (double)value;
     }
+        LOW_FLOATS
+        return kiln_low_float_to_f32(dtype, ((const uint8_t *)bytes)[index]);
     default:
         return (double)kiln_element_as_i64(dtype, bytes, index);
     }
@@ -177,6 +198,14 @@ truncate_to_i64(double value)
     if (value >= 0x1p63)
         return INT64_MAX;
     return value <= -0x1p63 ? INT64_MIN : (int64_t)value;
+}
+
+/* The low @bits of an element's byte. */
+static int64_t
+few_bits(const void *bytes, int64_t index, int bits, bool is_signed)
+{
+    int value = ((const uint8_t *)bytes)[index] & ((1 << bits) - 1), sign = 1 << (bits - 1);
+    return is_signed ? (value ^ sign) - sign : value;
 }
 
 int64_t
@@ -216,6 +245,14 @@ kiln_element_as_i64(KilnDType dtype, const void *bytes, int64_t index)
         LOAD(uint8_t);
         return value;
     }
+    case KILN_DTYPE_i4:
+        return few_bits(bytes, index, 4, true);
+    case KILN_DTYPE_u4:
+        return few_bits(bytes, index, 4, false);
+    case KILN_DTYPE_i2:
+        return few_bits(bytes, index, 2, true);
+    case KILN_DTYPE_u2:
+        return few_bits(bytes, index, 2, false);
     case KILN_DTYPE_string:
     case KILN_N_DTYPES:
         return 0;
@@ -281,6 +318,21 @@ kiln_element_store_f64(KilnDType dtype, void *bytes, int64_t index, double value
         break;
     case KILN_DTYPE_bool:
         STORE(uint8_t, value != 0);
+        break;
+    case KILN_DTYPE_i4:
+        STORE(uint8_t, (int)saturate(value, -8, 7) & 15);
+        break;
+    case KILN_DTYPE_u4:
+        STORE(uint8_t, saturate(value, 0, 15));
+        break;
+    case KILN_DTYPE_i2:
+        STORE(uint8_t, (int)saturate(value, -2, 1) & 3);
+        break;
+    case KILN_DTYPE_u2:
+        STORE(uint8_t, saturate(value, 0, 3));
+        break;
+        LOW_FLOATS
+        STORE(uint8_t, kiln_low_float_from_f64(dtype, value, true, KILN_ROUND_UP));
         break;
     case KILN_DTYPE_string:
     case KILN_N_DTYPES:

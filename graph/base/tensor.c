@@ -45,10 +45,10 @@ kiln_tensor_copy(const KilnTensor *tensor)
     return copy;
 }
 
-KilnTensor *
-kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
+static KilnTensor *
+new_of_size(KilnTensorKind kind, const KilnType *type, int64_t expected, GBytes *bytes,
+            GError **error)
 {
-    int64_t expected = kiln_type_bytes(type);
     if (expected < 0) {
         g_autofree char *text = kiln_type_to_string(type);
         return kiln_throw_null(error, KILN_ERROR_SHAPE,
@@ -60,9 +60,52 @@ kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
                                "expected %" G_GINT64_FORMAT " bytes for %s, found %zu", expected,
                                text, g_bytes_get_size(bytes));
     }
-    KilnTensor *tensor = tensor_new(KILN_TENSOR_DATA, type);
+    KilnTensor *tensor = tensor_new(kind, type);
     tensor->bytes = g_bytes_ref(bytes);
     return tensor;
+}
+
+KilnTensor *
+kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
+{
+    return new_of_size(KILN_TENSOR_DATA, type, kiln_type_bytes(type), bytes, error);
+}
+
+/* A bool is a byte, too. */
+static bool
+is_packed(KilnDType dtype)
+{
+    return dtype != KILN_DTYPE_string && kiln_dtype_bits(dtype) < 8;
+}
+
+int64_t
+kiln_tensor_stored_bytes(const KilnType *type)
+{
+    int64_t bytes = kiln_type_bytes(type);
+    return bytes < 0 || !is_packed(type->dtype) ? bytes : kiln_packed_bytes(type->dtype, bytes);
+}
+
+KilnTensor *
+kiln_tensor_new_stored(const KilnType *type, GBytes *bytes, GError **error)
+{
+    return new_of_size(is_packed(type->dtype) ? KILN_TENSOR_PACKED : KILN_TENSOR_DATA, type,
+                       kiln_tensor_stored_bytes(type), bytes, error);
+}
+
+GBytes *
+kiln_tensor_stored(const KilnTensor *tensor, GError **error)
+{
+    if (tensor->kind == KILN_TENSOR_PACKED || !is_packed(tensor->type.dtype))
+        return tensor->bytes ? g_bytes_ref(tensor->bytes) : kiln_tensor_view(tensor, error);
+    g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);
+    void *memory;
+    int64_t n = view ? (int64_t)g_bytes_get_size(view) : 0;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(
+        1, view ? (size_t)kiln_packed_bytes(tensor->type.dtype, n) : 0, &memory, error);
+    if (!view || !bytes)
+        return NULL;
+    kiln_pack_elements(tensor->type.dtype, memory, g_bytes_get_data(view, NULL), n);
+    return g_steal_pointer(&bytes);
 }
 
 KilnTensor *
@@ -172,6 +215,9 @@ kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error)
             memcpy(out, data, size);
         return TRUE;
     }
+    case KILN_TENSOR_PACKED:
+        kiln_unpack_elements(dtype, out, g_bytes_get_data(tensor->bytes, NULL), 0, elements);
+        return TRUE;
     case KILN_TENSOR_SPLAT:
         write_splat(tensor, out, elements);
         return TRUE;
@@ -262,7 +308,7 @@ kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
     if (generated && a->kind == b->kind && a->seed == b->seed && a->std == b->std &&
         a->low == b->low && a->high == b->high)
         return true;
-    if (a->kind == KILN_TENSOR_DATA && b->kind == KILN_TENSOR_DATA)
+    if (a->kind == b->kind && a->kind == KILN_TENSOR_DATA)
         return g_bytes_equal(a->bytes, b->bytes);
     g_autoptr(GBytes) left = kiln_tensor_view(a, NULL);
     g_autoptr(GBytes) right = kiln_tensor_view(b, NULL);
@@ -297,10 +343,17 @@ KilnTensor *
 kiln_tensor_compact(KilnTensor *tensor)
 {
     uint8_t element[8];
-    if (!tensor || tensor->kind != KILN_TENSOR_DATA || kiln_type_elements(&tensor->type) == 1 ||
-        !kiln_tensor_is_splat(tensor, INT64_MAX, element))
+    if (!tensor || tensor->kind != KILN_TENSOR_DATA || kiln_type_elements(&tensor->type) == 1)
         return tensor;
-    KilnTensor *splat = kiln_tensor_new_splat_bits(&tensor->type, element);
+    KilnTensor *smaller = NULL;
+    if (kiln_tensor_is_splat(tensor, INT64_MAX, element)) {
+        smaller = kiln_tensor_new_splat_bits(&tensor->type, element);
+    } else if (is_packed(tensor->type.dtype)) {
+        g_autoptr(GBytes) packed = kiln_tensor_stored(tensor, NULL);
+        smaller = packed ? kiln_tensor_new_stored(&tensor->type, packed, NULL) : NULL;
+    }
+    if (!smaller)
+        return tensor;
     kiln_tensor_free(tensor);
-    return splat;
+    return smaller;
 }

@@ -82,6 +82,26 @@ kiln_dtype_is_half(KilnDType dtype)
     return dtype == KILN_DTYPE_f16 || dtype == KILN_DTYPE_bf16;
 }
 
+unsigned
+kiln_dtype_bits(KilnDType dtype)
+{
+    switch (dtype) {
+#define X(id, bits)                                                                                \
+    case KILN_DTYPE_##id:                                                                          \
+        return bits;
+        KILN_FEW_BITS_MAP(X)
+#undef X
+    default:
+        return 8 * (unsigned)kiln_dtype_size(dtype);
+    }
+}
+
+bool
+kiln_dtype_is_low_float(KilnDType dtype)
+{
+    return kiln_dtype_is_float(dtype) && dtypes[dtype].size == 1;
+}
+
 bool
 kiln_dtype_is_integer(KilnDType dtype)
 {
@@ -130,8 +150,8 @@ kiln_quant_equal(const KilnQuant *a, const KilnQuant *b)
 static bool
 storage_range(KilnDType dtype, int64_t *low, int64_t *high)
 {
-    if (dtype != KILN_DTYPE_i32 &&
-        (!kiln_dtype_is_integer(dtype) || dtypes[dtype].size > sizeof(int16_t)))
+    bool in_bytes = kiln_dtype_bits(dtype) == 8 || kiln_dtype_bits(dtype) == 16;
+    if (dtype != KILN_DTYPE_i32 && (!kiln_dtype_is_integer(dtype) || !in_bytes))
         return false;
     int64_t values = (int64_t)1 << (8 * dtypes[dtype].size);
     *low = kiln_dtype_is_signed(dtype) ? -values / 2 : 0;

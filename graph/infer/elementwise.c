@@ -120,9 +120,12 @@ KILN_INFER(same)
     return TRUE;
 }
 
+static const KilnDTypeSet floats_of_8 =
+    KILN_SET(f8e4m3fn) | KILN_SET(f8e4m3fnuz) | KILN_SET(f8e5m2) | KILN_SET(f8e5m2fnuz);
+
 KILN_INFER(to_bool)
 {
-    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS, error))
+    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | floats_of_8, error))
         return FALSE;
     in->out[0] = *kiln_infer_type(in, 0);
     in->out[0].dtype = KILN_DTYPE_bool;
@@ -132,9 +135,11 @@ KILN_INFER(to_bool)
 
 KILN_INFER(cast)
 {
-    (void)error;
+    const KilnAttrs_cast *attrs = kiln_attrs(in->node, cast);
+    if (!kiln_infer_one_of("round_mode", attrs->round_mode, "up down nearest", error))
+        return FALSE;
     in->out[0] = *kiln_infer_type(in, 0);
-    in->out[0].dtype = kiln_attrs(in->node, cast)->to;
+    in->out[0].dtype = attrs->to;
     in->out[0].quant = NULL;
     kiln_known_elementwise(in);
     return TRUE;
@@ -147,7 +152,7 @@ KILN_INFER(bit_cast)
     const KilnDType to = kiln_attrs(in->node, bit_cast)->to;
     if (!kiln_infer_require(in, 0, KILN_SET_ANY & ~KILN_SET(string), error))
         return FALSE;
-    if (to == KILN_DTYPE_string || kiln_dtype_size(to) != kiln_dtype_size(x->dtype))
+    if (to == KILN_DTYPE_string || kiln_dtype_bits(to) != kiln_dtype_bits(x->dtype))
         return kiln_throw(error, KILN_ERROR_TYPE, "to: expected a type as wide as %s, found %s",
                           kiln_dtype_name(x->dtype), kiln_dtype_name(to));
     in->out[0] = kiln_infer_plain(x);
@@ -292,8 +297,8 @@ KILN_INFER(where)
 KILN_INFER(dropout)
 {
     const KilnType *x = kiln_infer_type(in, 0);
-    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET_QUANTIZED, error) ||
-        !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
+    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | floats_of_8 | KILN_SET_QUANTIZED, error) ||
+        !kiln_infer_require(in, 1, KILN_SET_FLOATS | floats_of_8, error) ||
         !kiln_infer_require_scalar(in, 1, error) ||
         !kiln_infer_require(in, 2, KILN_SET(bool), error) ||
         !kiln_infer_require_scalar(in, 2, error))

@@ -4,6 +4,7 @@
  *
  * Elements are held in int64_t as their type prints them: sign- or zero-extended from its width,
  * u64 by its bits. Arithmetic wraps in two's complement, as the kernels do. */
+#include "graph/base/number.h"
 #include "graph/infer/common.h"
 #include "graph/op/additive.h"
 #include "graph/op/bounds.h"
@@ -118,6 +119,13 @@ wrap(KilnDType dtype, int64_t value)
         return (uint32_t)value;
     case KILN_DTYPE_bool:
         return value != 0;
+    case KILN_DTYPE_i4:
+    case KILN_DTYPE_u4:
+    case KILN_DTYPE_i2:
+    case KILN_DTYPE_u2: {
+        const uint8_t low = (uint8_t)value; /* more than the type has */
+        return kiln_element_as_i64(dtype, &low, 0);
+    }
     default:
         return value;
     }

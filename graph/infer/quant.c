@@ -4,7 +4,11 @@
 #include "graph/infer/common.h"
 #include "graph/op/quantize.h"
 
-static const KilnDTypeSet quantized_types = KILN_SET_BYTES | KILN_SET(i16) | KILN_SET(u16);
+static const KilnDTypeSet quantized_types =
+    KILN_SET_BYTES | KILN_SET(i16) | KILN_SET(u16) | KILN_SET(i4) | KILN_SET(u4) | KILN_SET(i2) |
+    KILN_SET(u2) | KILN_SET(f8e4m3fn) | KILN_SET(f8e4m3fnuz) | KILN_SET(f8e5m2) |
+    KILN_SET(f8e5m2fnuz) | KILN_SET(f6e2m3) | KILN_SET(f6e3m2) | KILN_SET(f4e2m1);
+static const KilnDTypeSet scale_types = KILN_SET_FLOATS | KILN_SET(f8e8m0);
 
 /* A scale or zero point for all of a tensor, or one per index of dim @dim of @type. */
 static gboolean
@@ -29,8 +33,39 @@ may_be_one(const KilnType *type)
     return elements < 0 || elements == 1;
 }
 
+/* A parameter of blocks: the dims of x, but for the axis, where one stands for each @size of it. */
 static gboolean
-check_linear(const KilnInfer *in, int64_t axis, GError **error)
+check_blocks_of(const KilnInfer *in, uint32_t i, int axis, int64_t size, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *parameter = kiln_infer_type(in, i);
+    if (!parameter || parameter->rank < 0)
+        return TRUE;
+    if (!kiln_infer_require_rank(in, i, x->rank, x->rank, error))
+        return FALSE;
+    for (int d = 0; d < x->rank; d++) {
+        int64_t dim = x->dims[d];
+        int64_t expected = d == axis && dim > 0 ? (dim - 1) / size + 1 : dim;
+        if (!kiln_infer_require_dim(in, i, d, expected, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+check_blocks(const KilnInfer *in, int64_t axis, int64_t size, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    int d;
+    if (size < 0)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "block_size: expected at least 0, found %" G_GINT64_FORMAT, size);
+    return x->rank < 0 ||
+           (kiln_infer_axis(x->rank, axis, &d, error) && check_blocks_of(in, 1, d, size, error) &&
+            check_blocks_of(in, 2, d, size, error));
+}
+
+static gboolean
+check_linear(const KilnInfer *in, int64_t axis, int64_t block_size, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0), *scale = kiln_infer_type(in, 1);
     const KilnType *zero_point = kiln_infer_type(in, 2);
@@ -38,6 +73,8 @@ check_linear(const KilnInfer *in, int64_t axis, GError **error)
         return kiln_infer_throw_type(in, 0, "a type that is not quantized, beside a scale", error);
     if (!scale)
         return kiln_infer_throw_type(in, 1, "a scale beside the zero point", error);
+    if (block_size)
+        return check_blocks(in, axis, block_size, error);
     int d = x->rank < 0 ? KILN_MAX_RANK : kiln_type_axis(x, axis);
     bool per_axis = scale->rank == 1 && !may_be_one(scale);
     if (per_axis && x->rank >= 0 && !kiln_infer_axis(x->rank, axis, &d, error))
@@ -56,13 +93,14 @@ check_linear(const KilnInfer *in, int64_t axis, GError **error)
 KILN_INFER(quantize_linear)
 {
     const KilnType *x = kiln_infer_type(in, 0), *zero_point = kiln_infer_type(in, 2);
+    const KilnAttrs_quantize_linear *attrs = kiln_attrs(in->node, quantize_linear);
     if (!kiln_infer_type(in, 1) && !zero_point)
         return kiln_infer_require(in, 0, KILN_SET_FLOATS, error) &&
                kiln_infer_typed_quantize(in, error);
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET(i32), error) ||
-        !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
+        !kiln_infer_require(in, 1, scale_types, error) ||
         !kiln_infer_require(in, 2, quantized_types, error) ||
-        !check_linear(in, kiln_attrs(in->node, quantize_linear)->axis, error))
+        !check_linear(in, attrs->axis, attrs->block_size, error))
         return FALSE;
     in->out[0] = *x;
     in->out[0].quant = NULL;
@@ -72,12 +110,13 @@ KILN_INFER(quantize_linear)
 
 KILN_INFER(dequantize_linear)
 {
+    const KilnAttrs_dequantize_linear *attrs = kiln_attrs(in->node, dequantize_linear);
     if (!kiln_infer_type(in, 1) && !kiln_infer_type(in, 2))
         return kiln_infer_typed_dequantize(in, error);
     if (!kiln_infer_require(in, 0, quantized_types | KILN_SET(i32), error) ||
         !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
         !kiln_infer_require_like(in, 2, 0, error) ||
-        !check_linear(in, kiln_attrs(in->node, dequantize_linear)->axis, error))
+        !check_linear(in, attrs->axis, attrs->block_size, error))
         return FALSE;
     in->out[0] = *kiln_infer_type(in, 0);
     in->out[0].quant = NULL;

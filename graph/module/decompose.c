@@ -54,14 +54,14 @@ ints(const Builder *b, const int64_t *values, int n)
 static KilnValue *
 widened(const Builder *b, KilnValue *x)
 {
-    KilnAttrs_cast attrs = { .to = KILN_DTYPE_f32 };
+    KilnAttrs_cast attrs = kiln_cast_to(KILN_DTYPE_f32);
     return kiln_dtype_is_half(x->type.dtype) ? step(b, KILN_OP_cast, &attrs, x, NULL) : x;
 }
 
 static KilnValue *
 narrowed(const Builder *b, KilnValue *x, KilnDType dtype)
 {
-    KilnAttrs_cast attrs = { .to = dtype };
+    KilnAttrs_cast attrs = kiln_cast_to(dtype);
     return kiln_dtype_is_half(dtype) ? step(b, KILN_OP_cast, &attrs, x, NULL) : x;
 }
 

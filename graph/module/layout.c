@@ -168,6 +168,8 @@ carries_reduction(const KilnNode *node, const KilnType *result, const KilnLayout
 static bool
 carries_op(const KilnNode *node, const KilnType *result, const KilnLayout *layout)
 {
+    if (kiln_node_has_blocks(node))
+        return false;
     if (kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
         return carries_elementwise(node, result, layout);
     if (is_reduction(node->op))

@@ -7,6 +7,7 @@
 #include "graph/infer/infer.h"
 #include "graph/module.h"
 #include "graph/module/changes.h"
+#include "graph/op/quantize.h"
 #include "graph/op/random.h"
 #include "graph/order.h"
 
@@ -35,6 +36,19 @@ kiln_node_stream(const KilnNode *node)
     }
 }
 
+bool
+kiln_node_has_blocks(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_quantize_linear:
+        return kiln_attrs(node, quantize_linear)->block_size != 0;
+    case KILN_OP_dequantize_linear:
+        return kiln_attrs(node, dequantize_linear)->block_size != 0;
+    default:
+        return false;
+    }
+}
+
 KilnNode *
 kiln_value_def_of(const KilnValue *value, KilnOp op)
 {
@@ -58,7 +72,7 @@ kiln_value_known_tensor(const KilnValue *value)
     size_t size = kiln_dtype_size(type.dtype), n = (size_t)known->n;
     uint8_t *data = g_malloc0(n * size + 1); /* of at most KILN_KNOWN_MAX elements */
     for (size_t i = 0; i < n; i++) {
-        if (kiln_dtype_is_float(type.dtype))
+        if (kiln_dtype_is_float(type.dtype) || kiln_dtype_bits(type.dtype) < 8)
             kiln_element_store_f64(type.dtype, data, (int64_t)i, (double)known->v[i]);
         else
             memcpy(data + i * size, &known->v[i], size); /* little-endian: the low bytes */

@@ -115,22 +115,33 @@ kiln_onnx_convert_cast_text(KilnOnnxCall *call, GError **error)
     return kiln_onnx_unsupported(call, error, "element type %s", to);
 }
 
+/* What the attributes say matters for floats of 8 bits alone. */
+static void
+drop_idle_attrs(KilnAttrs_cast *attrs)
+{
+    if (!kiln_dtype_is_low_float(attrs->to) || kiln_dtype_bits(attrs->to) < 8)
+        attrs->saturate = true;
+    if (attrs->to != KILN_DTYPE_f8e8m0)
+        attrs->round_mode = "up";
+}
+
 gboolean
 kiln_onnx_convert_cast(KilnOnnxCall *call, GError **error)
 {
-    int64_t saturate;
-    const char *round_mode = "up";
-    return kiln_onnx_take_int(call, "saturate", &saturate, error) &&
-           kiln_onnx_take_text(call, "round_mode", &round_mode, error);
+    if (!kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    drop_idle_attrs(kiln_onnx_attrs(call, cast));
+    return TRUE;
 }
 
 gboolean
 kiln_onnx_convert_cast_like(KilnOnnxCall *call, GError **error)
 {
     KilnValue *like = kiln_onnx_need(call, 1, error);
-    if (!like || !kiln_onnx_convert_cast(call, error))
+    if (!like || !kiln_onnx_read_attrs(call, error))
         return FALSE;
     kiln_onnx_attrs(call, cast)->to = like->type.dtype;
+    drop_idle_attrs(kiln_onnx_attrs(call, cast));
     call->n_operands = 1;
     return TRUE;
 }
@@ -160,7 +171,7 @@ kiln_onnx_convert_dropout_attrs(KilnOnnxCall *call, GError **error)
                                    error);
     if (!node)
         return FALSE;
-    KilnAttrs_cast cast = { .to = x->type.dtype };
+    KilnAttrs_cast cast = kiln_cast_to(x->type.dtype);
     return kiln_onnx_set_result(call, 0, &node->results[0]) &&
            kiln_onnx_set_result(
                call, 1, kiln_onnx_build1(call, KILN_OP_cast, &cast, &node->results[1], error));

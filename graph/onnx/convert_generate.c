@@ -104,7 +104,7 @@ gboolean
 kiln_onnx_convert_bernoulli(KilnOnnxCall *call, GError **error)
 {
     KilnAttrs_random_uniform uniform = { .high = 1, .low = 0 };
-    KilnAttrs_cast cast;
+    KilnAttrs_cast cast = kiln_cast_to(KILN_DTYPE_f32);
     if (!shape_of_operand(call, &uniform.shape, &uniform.dtype, error) ||
         !take_seed(call, &uniform.seed, error))
         return FALSE;
@@ -154,7 +154,7 @@ static KilnValue *
 angles(KilnOnnxCall *call, KilnValue *size, bool periodic, GError **error)
 {
     KilnDType dtype = size->type.dtype;
-    KilnAttrs_cast to_f32 = { .to = KILN_DTYPE_f32 };
+    KilnAttrs_cast to_f32 = kiln_cast_to(KILN_DTYPE_f32);
     KilnValue *bounds[] = { kiln_onnx_scalar(call, "first", dtype, 0), size,
                             kiln_onnx_scalar(call, "step", dtype, 1) };
     KilnValue *n = kiln_onnx_build(call, KILN_OP_range, NULL, bounds, 3, error);
@@ -174,7 +174,7 @@ kiln_onnx_convert_window(KilnOnnxCall *call, GError **error)
             a = windows[i].a;
     }
     int64_t periodic = 1;
-    KilnAttrs_cast cast = { .to = KILN_DTYPE_f32 };
+    KilnAttrs_cast cast = kiln_cast_to(KILN_DTYPE_f32);
     KilnValue *size = kiln_onnx_need(call, 0, error);
     if (!size || !kiln_onnx_take_int(call, "periodic", &periodic, error) ||
         !kiln_onnx_take_dtype(call, "output_datatype", &cast.to, error))

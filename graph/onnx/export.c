@@ -399,6 +399,15 @@ write_metadata(const KilnMetadata *metadata, GByteArray *out, GError **error)
     return TRUE;
 }
 
+/* The IR version that came with @opset, or the first one with its element types. */
+static unsigned
+ir_version_of(int opset)
+{
+    if (opset < 18)
+        return 8;
+    return opset >= 28 ? 14 : opset >= 25 ? 13 : opset >= 24 ? 12 : opset == 23 ? 11 : 10;
+}
+
 static gboolean
 export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
 {
@@ -414,8 +423,7 @@ export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
         return FALSE;
     kiln_wire_put_text(opset, OPSET_DOMAIN, "");
     kiln_wire_put_varint(opset, OPSET_VERSION, (uint64_t)export_.opset);
-    /* The IR version that came with the opset. */
-    kiln_wire_put_varint(out, MODEL_IR_VERSION, export_.opset < 18 ? 8 : 10);
+    kiln_wire_put_varint(out, MODEL_IR_VERSION, ir_version_of(export_.opset));
     if (!write_metadata(&entry->module->metadata, out, error))
         return FALSE;
     kiln_wire_put_message(out, MODEL_OPSET_IMPORT, opset);

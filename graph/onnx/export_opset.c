@@ -39,9 +39,11 @@ static const struct {
     int opset;
 } later[] = {
     { KILN_OP_average_pool, "dilations", NULL, HIGH },
+    { KILN_OP_dequantize_linear, "block_size", NULL, HIGH },
     { KILN_OP_lp_pool, "ceil_mode", NULL, HIGH },
     { KILN_OP_lp_pool, "dilations", NULL, HIGH },
     { KILN_OP_pad, "mode", "wrap", HIGH },
+    { KILN_OP_quantize_linear, "block_size", NULL, HIGH },
     { KILN_OP_resize, "antialias", NULL, HIGH },
     { KILN_OP_resize, "axes", NULL, HIGH },
     { KILN_OP_resize, "coordinate_transformation_mode", "half_pixel_symmetric", HIGH },
@@ -155,10 +157,44 @@ static const struct {
     { KILN_OP_reverse_sequence, 0, BF16, 28 },
 };
 
+/* The first opset whose operators take @dtype at all. */
+static int
+opset_of_dtype(KilnDType dtype)
+{
+    switch (dtype) {
+    case KILN_DTYPE_f8e4m3fn:
+    case KILN_DTYPE_f8e4m3fnuz:
+    case KILN_DTYPE_f8e5m2:
+    case KILN_DTYPE_f8e5m2fnuz:
+    case KILN_DTYPE_i4:
+    case KILN_DTYPE_u4:
+        return HIGH;
+    case KILN_DTYPE_f4e2m1:
+        return 23;
+    case KILN_DTYPE_f8e8m0:
+        return 24;
+    case KILN_DTYPE_i2:
+    case KILN_DTYPE_u2:
+        return 25;
+    case KILN_DTYPE_f6e2m3:
+    case KILN_DTYPE_f6e3m2:
+        return 28;
+    default:
+        return LOW;
+    }
+}
+
 static int
 opset_of_types(const KilnNode *node)
 {
     int opset = LOW;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value)
+            opset = MAX(opset, opset_of_dtype(value->type.dtype));
+    }
+    for (uint32_t r = 0; r < node->n_results; r++)
+        opset = MAX(opset, opset_of_dtype(node->results[r].type.dtype));
     for (size_t i = 0; i < G_N_ELEMENTS(later_types); i++) {
         if (later_types[i].op != node->op)
             continue;

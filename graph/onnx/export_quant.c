@@ -196,7 +196,7 @@ parameters(KilnNode *before, const KilnQuant *quant, KilnDType dtype, GError **e
 static KilnValue *
 cast(KilnNode *before, KilnValue *x, KilnDType dtype, GError **error)
 {
-    KilnAttrs_cast attrs = { .to = dtype };
+    KilnAttrs_cast attrs = kiln_cast_to(dtype);
     if (!x || x->type.dtype == dtype)
         return x;
     return kiln_build_typed(before, KILN_OP_cast, &attrs, &x, 1, NULL, error);
@@ -210,7 +210,7 @@ state_parameters(KilnNode *node, const KilnQuant *quant, GError **error)
     bool zeros = stored.dtype == KILN_DTYPE_i32; /* for which ONNX has no zero points */
     for (uint32_t i = 0; i < quant->n; i++)
         zeros &= quant->zero_points[i] == 0;
-    KilnAttrs_quantize_linear to = { .axis = MAX(quant->axis, 0) };
+    KilnAttrs_quantize_linear to = { .axis = MAX(quant->axis, 0), .saturate = true };
     KilnAttrs_dequantize_linear from = { .axis = to.axis };
     if (quant->axis < 0) {
         to.axis = 1;

@@ -75,7 +75,7 @@ kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
 KilnValue *
 kiln_onnx_step_cast(const KilnOnnxSteps *s, KilnValue *a, KilnDType to)
 {
-    KilnAttrs_cast attrs = { .to = to };
+    KilnAttrs_cast attrs = kiln_cast_to(to);
     return a && a->type.dtype == to ? a : kiln_onnx_step1(s, KILN_OP_cast, &attrs, a);
 }
 

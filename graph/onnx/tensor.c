@@ -121,7 +121,9 @@ load_numbers(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
     KilnDType dtype = type->dtype;
     size_t n, item, size = kiln_dtype_size(dtype);
     const void *list = number_list(tensor->proto, dtype, &n, &item);
-    if (n != (uint64_t)kiln_type_elements(type)) {
+    /* An item has a byte of 2 or 4 elements, but one element of 6 bits. */
+    bool packed = kiln_dtype_bits(dtype) < 6;
+    if (n != (uint64_t)(packed ? kiln_tensor_stored_bytes(type) : kiln_type_elements(type))) {
         throw_count(tensor, type, n, error);
         return NULL;
     }
@@ -140,13 +142,14 @@ load_numbers(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
             ((uint32_t *)memory)[i] = (uint32_t)value;
         }
     } else {
-        fits = narrow(memory, size, kiln_dtype_is_signed(dtype), list, n);
+        fits = narrow(memory, size, kiln_dtype_is_signed(dtype) && !packed, list, n);
     }
     if (!fits)
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "byte %zu: tensor '%s' has elements out of range", tensor->offset,
                                tensor->proto->name ? tensor->proto->name : "");
-    return kiln_tensor_new_data(type, bytes, error);
+    return packed ? kiln_tensor_new_stored(type, bytes, error)
+                  : kiln_tensor_new_data(type, bytes, error);
 }
 
 static KilnTensor *
@@ -177,7 +180,7 @@ load_strings(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
 static KilnTensor *
 wrap_bytes(const KilnOnnxTensor *tensor, const KilnType *type, GBytes *bytes, GError **error)
 {
-    KilnTensor *result = kiln_tensor_new_data(type, bytes, error);
+    KilnTensor *result = kiln_tensor_new_stored(type, bytes, error);
     if (!result) {
         kiln_prefix_error(error, "byte %zu: tensor '%s': ", tensor->offset,
                           tensor->proto->name ? tensor->proto->name : "");
@@ -227,7 +230,7 @@ load_external(const KilnOnnxTensor *tensor, const KilnType *type, KilnOnnxFiles 
 {
     const Onnx__TensorProto *proto = tensor->proto;
     const char *location = NULL, *name = proto->name ? proto->name : "";
-    int64_t offset = 0, length = kiln_type_bytes(type);
+    int64_t offset = 0, length = kiln_tensor_stored_bytes(type);
     for (size_t i = 0; i < proto->n_external_data; i++) {
         const Onnx__StringStringEntryProto *entry = proto->external_data[i];
         const char *key = entry->key ? entry->key : "", *value = entry->value ? entry->value : "";

@@ -27,12 +27,12 @@ kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *o
         return TRUE;
     }
     /* The length of a message is a number of 31 bits to most readers. */
-    int64_t size = kiln_type_bytes(type);
+    int64_t size = kiln_tensor_stored_bytes(type);
     if (size < 0 || size > G_MAXINT32 - (int64_t)out->len)
         return kiln_throw(error, KILN_ERROR_LIMIT,
                           "tensor '%s' has %" G_GINT64_FORMAT " bytes: protobuf holds 2 GiB",
                           name ? name : "", size);
-    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
+    g_autoptr(GBytes) bytes = kiln_tensor_stored(tensor, error);
     if (!bytes)
         return FALSE;
     gsize length;

@@ -153,7 +153,7 @@ parse_base64(KilnParser *parser, const KilnType *type)
     kiln_parse_advance(parser);
     const char *text = at.start + 1;
     size_t length = at.length - 2;
-    int64_t expected = kiln_type_bytes(type), found = base64_size(text, length);
+    int64_t expected = kiln_tensor_stored_bytes(type), found = base64_size(text, length);
     if (found != expected) {
         kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
                             "expected %" G_GINT64_FORMAT " bytes in base64, found %s", expected,
@@ -167,7 +167,7 @@ parse_base64(KilnParser *parser, const KilnType *type)
     gint state = 0;
     guint save = 0;
     g_base64_decode_step(text, length, memory, &state, &save);
-    return kiln_tensor_new_data(type, bytes, parser->error);
+    return kiln_tensor_new_stored(type, bytes, parser->error);
 }
 
 /* --- files --- */
@@ -237,7 +237,7 @@ parse_file(KilnParser *parser, const KilnType *type)
     }
     g_autofree char *stated = kiln_token_text(&at);
     kiln_parse_advance(parser);
-    int64_t offset, size, expected = kiln_type_bytes(type);
+    int64_t offset, size, expected = kiln_tensor_stored_bytes(type);
     if (!kiln_parse_expect(parser, ',') || !kiln_parse_i64(parser, 0, G_MAXINT64, &offset) ||
         !kiln_parse_expect(parser, ',') || !kiln_parse_i64(parser, 0, G_MAXINT64, &size))
         return NULL;
@@ -261,7 +261,7 @@ parse_file(KilnParser *parser, const KilnType *type)
         return NULL;
     }
     g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(whole, (gsize)offset, (gsize)size);
-    KilnTensor *tensor = kiln_tensor_new_data(type, bytes, parser->error);
+    KilnTensor *tensor = kiln_tensor_new_stored(type, bytes, parser->error);
     if (tensor) {
         tensor->file = g_steal_pointer(&path);
         tensor->file_offset = offset;

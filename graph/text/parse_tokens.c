@@ -272,10 +272,31 @@ static const struct {
 };
 
 static bool
+store_low_float(KilnParser *parser, KilnDType dtype, const KilnFloatText *number, uint8_t *element)
+{
+    const char *name = kiln_dtype_name(dtype);
+    *element = number->has_bits && number->bits <= G_MAXUINT8
+                   ? (uint8_t)number->bits
+                   : kiln_low_float_from_f64(dtype, number->value, false, KILN_ROUND_UP);
+    float stored = kiln_low_float_to_f32(dtype, *element);
+    if (isnan(number->value))
+        return (isnan(stored) && (!number->has_bits || number->bits == *element)) ||
+               kiln_parse_throw_at(parser, &number->token, KILN_ERROR_PARSE,
+                                   "expected the bits of a NaN of %s, found others", name);
+    bool fits = isinf(number->value) ? isinf(stored)
+                                     : fabs(number->value) <= kiln_float_format(dtype)->largest;
+    return (fits && !isnan(stored)) ||
+           kiln_parse_throw_at(parser, &number->token, KILN_ERROR_PARSE,
+                               "expected a number that %s can hold, found another", name);
+}
+
+static bool
 store_float(KilnParser *parser, KilnDType dtype, const KilnFloatText *number, void *element)
 {
     uint64_t exponent = float_bits[dtype].exponent, all = float_bits[dtype].all;
     const char *name = kiln_dtype_name(dtype);
+    if (kiln_dtype_is_low_float(dtype))
+        return store_low_float(parser, dtype, number, element);
     if (isnan(number->value)) {
         uint64_t bits = number->has_bits ? number->bits : float_bits[dtype].quiet;
         uint64_t fraction = bits & ((exponent & -exponent) - 1);
@@ -342,12 +363,12 @@ kiln_parse_element(KilnParser *parser, KilnDType dtype, void *bytes, int64_t ind
             return false;
     } else {
         bool is_signed = kiln_dtype_is_signed(dtype);
-        int unused = 64 - 8 * (int)size;
+        int unused = 64 - (int)kiln_dtype_bits(dtype);
         int64_t high = is_signed ? G_MAXINT64 >> unused : (int64_t)(G_MAXUINT64 >> unused);
         int64_t value;
         if (!kiln_parse_i64(parser, is_signed ? -high - 1 : 0, high, &value))
             return false;
-        bits = (uint64_t)value;
+        bits = (uint64_t)value & G_MAXUINT64 >> unused;
     }
     memcpy(at, &bits, size); /* little-endian: the low bytes come first */
     return true;

@@ -46,6 +46,33 @@ print_half(uint16_t bits, bool bf16, GString *out)
     kiln_print_f32(out, value);
 }
 
+/* The same for a code of eight bits or fewer. */
+static void
+print_low_float(KilnDType dtype, uint8_t code, GString *out)
+{
+    float value = kiln_low_float_to_f32(dtype, code);
+    if (!isfinite(value)) {
+        uint8_t nan = kiln_low_float_from_f64(dtype, NAN, true, KILN_ROUND_UP);
+        if (isnan(value) && code != nan)
+            g_string_append_printf(out, "nan(0x%02x)", code);
+        else
+            kiln_print_f32(out, value);
+        return;
+    }
+    for (int digits = 2; digits <= 5; digits++) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof text, format, value);
+        double back = g_ascii_strtod(text, NULL);
+        if (fabs(back) <= kiln_float_format(dtype)->largest &&
+            kiln_low_float_from_f64(dtype, back, true, KILN_ROUND_UP) == code) {
+            g_string_append(out, text);
+            return;
+        }
+    }
+    kiln_print_f32(out, value);
+}
+
 static void
 print_bool(uint8_t byte, GString *out)
 {
@@ -81,6 +108,16 @@ print_element(KilnDType dtype, const void *bytes, int64_t index, GString *out)
         break;
     case KILN_DTYPE_bool:
         print_bool((uint8_t)*at, out);
+        break;
+    case KILN_DTYPE_f8e4m3fn:
+    case KILN_DTYPE_f8e4m3fnuz:
+    case KILN_DTYPE_f8e5m2:
+    case KILN_DTYPE_f8e5m2fnuz:
+    case KILN_DTYPE_f8e8m0:
+    case KILN_DTYPE_f6e2m3:
+    case KILN_DTYPE_f6e3m2:
+    case KILN_DTYPE_f4e2m1:
+        print_low_float(dtype, (uint8_t)*at, out);
         break;
     case KILN_DTYPE_u64:
         g_string_append_printf(out, "%" G_GUINT64_FORMAT,
@@ -151,10 +188,10 @@ print_origin(const KilnTensor *tensor, const KilnPrintOptions *options, GString 
 
 /* Appends the bytes to the data file, aligned as tensors are. */
 static void
-print_collected(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
+print_collected(GBytes *stored, const KilnPrintOptions *options, GString *out)
 {
     gsize size;
-    const void *data = g_bytes_get_data(tensor->bytes, &size);
+    const void *data = g_bytes_get_data(stored, &size);
     GByteArray *all = options->data;
     gsize offset = kiln_align_up(all->len);
     static const guint8 padding[KILN_ALIGNMENT];
@@ -163,16 +200,27 @@ print_collected(const KilnTensor *tensor, const KilnPrintOptions *options, GStri
     print_file(options->data_name, (int64_t)offset, size, out);
 }
 
-static void
-print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
+/* Elements of fewer than 8 bits are packed where the payload is bytes. */
+static gboolean
+print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out, GError **error)
 {
     KilnDType dtype = tensor->type.dtype;
-    if (g_bytes_get_size(tensor->bytes) / kiln_dtype_size(dtype) <= INLINE_ELEMENTS)
-        print_inline(dtype, tensor->bytes, out);
+    bool packed = tensor->kind == KILN_TENSOR_PACKED;
+    int64_t n = packed ? kiln_type_elements(&tensor->type)
+                       : kiln_tensor_storage(tensor) / (int64_t)kiln_dtype_size(dtype);
+    bool is_inline = n <= INLINE_ELEMENTS;
+    g_autoptr(GBytes) bytes = is_inline && packed ? kiln_tensor_view(tensor, error)
+                              : is_inline         ? g_bytes_ref(tensor->bytes)
+                                                  : kiln_tensor_stored(tensor, error);
+    if (!bytes)
+        return FALSE;
+    if (is_inline)
+        print_inline(dtype, bytes, out);
     else if (options->data_name)
-        print_collected(tensor, options, out);
-    else if (!print_origin(tensor, options, out))
-        print_base64(tensor->bytes, out);
+        print_collected(bytes, options, out);
+    else if (bytes != tensor->bytes || !print_origin(tensor, options, out))
+        print_base64(bytes, out);
+    return TRUE;
 }
 
 static void
@@ -182,13 +230,14 @@ print_double_field(const char *before, double value, GString *out)
     kiln_print_f64(out, value);
 }
 
-static void
-print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
+static gboolean
+print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out,
+              GError **error)
 {
     switch (tensor->kind) {
     case KILN_TENSOR_DATA:
-        print_data(tensor, options, out);
-        return;
+    case KILN_TENSOR_PACKED:
+        return print_data(tensor, options, out, error);
     case KILN_TENSOR_SPLAT:
         g_string_append(out, "splat(");
         print_element(tensor->type.dtype, tensor->splat, 0, out);
@@ -204,10 +253,10 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
         break;
     case KILN_TENSOR_IOTA:
         g_string_append(out, "iota");
-        return;
+        return TRUE;
     case KILN_TENSOR_SPARSE:
         g_string_append(out, "sparse");
-        return;
+        return TRUE;
     case KILN_TENSOR_STRINGS:
         g_string_append_c(out, '[');
         for (guint i = 0; tensor->strings[i]; i++) {
@@ -215,12 +264,13 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
             kiln_string_print(tensor->strings[i], out);
         }
         g_string_append_c(out, ']');
-        return;
+        return TRUE;
     case KILN_TENSOR_EXTERN:
         g_string_append(out, "extern");
-        return;
+        return TRUE;
     }
     g_string_append_c(out, ')');
+    return TRUE;
 }
 
 static KilnConstantForm
@@ -249,8 +299,8 @@ kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options, 
         g_string_append(out, " = ");
         if (form == KILN_CONSTANT_EXTERN)
             g_string_append(out, "extern");
-        else
-            print_payload(constant->tensor, options, out);
+        else if (!print_payload(constant->tensor, options, out, error))
+            return FALSE;
         g_string_append(out, " : ");
         kiln_type_print(&constant->type, out);
         g_string_append_c(out, '\n');

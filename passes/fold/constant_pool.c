@@ -222,6 +222,8 @@ convert_element(KilnDType from, const void *in, KilnDType to, void *out, int64_t
     }
     int64_t number = kiln_element_as_i64(from, in, i); /* little-endian: the low bytes wrap */
     size_t size = kiln_dtype_size(to);
+    if (kiln_dtype_bits(to) < 8)
+        number &= (1 << kiln_dtype_bits(to)) - 1;
     memcpy((char *)out + (size_t)i * size, &number, size);
 }
 

@@ -101,7 +101,8 @@ static bool
 takes_no_storage(const KilnTensor *tensor, const Walk *walk, const KilnType *type)
 {
     return tensor->kind == KILN_TENSOR_SPLAT ||
-           (tensor->mapped && tensor->file && is_run(walk, type));
+           (tensor->kind == KILN_TENSOR_DATA && tensor->mapped && tensor->file &&
+            is_run(walk, type));
 }
 
 static int64_t

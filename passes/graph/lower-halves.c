@@ -148,7 +148,7 @@ classify(Lowering *lowering, KilnFunction *function)
 static KilnValue *
 cast_before(KilnNode *node, KilnValue *value, KilnDType to, GError **error)
 {
-    KilnAttrs_cast attrs = { .to = to };
+    KilnAttrs_cast attrs = kiln_cast_to(to);
     return kiln_build(node->function, node, KILN_OP_cast, &attrs, &value, 1, error);
 }
 

@@ -53,7 +53,7 @@ narrow(KilnMatch *match)
     if (!stored)
         return false;
     KilnValue *small = kiln_build_constant(match->root->function, root, constant->name, stored);
-    KilnAttrs_cast attrs = { .to = KILN_DTYPE_f32 };
+    KilnAttrs_cast attrs = kiln_cast_to(KILN_DTYPE_f32);
     KilnValue *wide = kiln_match_build(match, KILN_OP_cast, &attrs, &small, 1);
     if (!wide)
         return false;

@@ -575,6 +575,7 @@ reads_stored_weight(const KilnNode *node)
     const KilnValue *stored = cast ? kiln_node_operand(cast, 0) : NULL;
     return stored && (kiln_value_constant(stored) || kiln_value_is_fixed(stored)) &&
            kiln_dtype_is_float(stored->type.dtype) &&
+           !kiln_dtype_is_low_float(stored->type.dtype) &&
            kiln_dtype_size(stored->type.dtype) < kiln_dtype_size(cast->results[0].type.dtype);
 }
 

@@ -137,7 +137,7 @@ static bool
 where_of_numbers(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    KilnAttrs_cast attrs = { .to = match->root->results[0].type.dtype };
+    KilnAttrs_cast attrs = kiln_cast_to(match->root->results[0].type.dtype);
     double one = 0, zero = 1;
     GUARD(one_zero, literal_number(match, "t", &one) && literal_number(match, "f", &zero) &&
                         one == 1 && zero == 0 && !signbit(zero));

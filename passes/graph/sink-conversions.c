@@ -43,6 +43,7 @@ sink(KilnMatch *match)
     const Options *options = kiln_pass_options(match->context);
     const KilnNode *concat = match->root, *first = kiln_match_node(match, "first");
     const KilnType *from = &first->operands[0].value->type, *to = &concat->results[0].type;
+    const KilnOpInfo *info = kiln_op_info(first->op);
     GUARD(asked_for, options->tanh || first->op != KILN_OP_tanh);
     GUARD(not_narrowing, options->narrowing || kiln_dtype_size(from->dtype) <=
                                                    kiln_dtype_size(first->results[0].type.dtype));
@@ -54,6 +55,7 @@ sink(KilnMatch *match)
             return false;
         GUARD(single_use, kiln_value_single_use(&part->results[0]));
         GUARD(same_source, kiln_quant_same(&part->operands[0].value->type, from));
+        GUARD(same_attrs, kiln_attrs_equal(info->attrs, info->n_attrs, part->attrs, first->attrs));
         GUARD(same_target, kiln_quant_same(&part->results[0].type, to));
         parts[i] = part->operands[0].value;
     }

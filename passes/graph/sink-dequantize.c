@@ -180,7 +180,7 @@ sink(KilnMatch *match)
     if (!sums)
         return false;
     GUARD(target_has, kiln_pass_target_has(match->context, sums->def));
-    const KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
+    const KilnAttrs_cast to = kiln_cast_to(KILN_DTYPE_f32);
     KilnValue *reals = kiln_match_build(match, KILN_OP_cast, &to, &sums, 1);
     KilnValue *factor =
         scales(match, &x->type, &w->type, op->op == KILN_OP_conv, op->results[0].type.rank);

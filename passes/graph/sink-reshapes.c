@@ -63,6 +63,7 @@ sink(KilnMatch *match)
     const KilnType *out = &node->results[0].type;
     GUARD(plain, !x->type.layout && !out->layout && !reshaped->type.layout);
     GUARD(not_per_axis, !kiln_quant_is_per_axis(&reshaped->type) && !kiln_quant_is_per_axis(out));
+    GUARD(no_blocks, !kiln_node_has_blocks(node));
     GUARD(scalars, others_are_scalars(node, reshaped, MIN(x->type.rank, reshaped->type.rank)));
     KilnNode *above = build_above(match, reshaped, x);
     if (!above)

@@ -11,7 +11,8 @@
  *
  * requires nothing, preserves nothing; class E: the typed forms have the same arithmetic, step by
  * step. Casts move no data. What the types cannot say stays: scales that are computed, are not
- * above 0 or belong to rows; i32 data of quantize_linear. */
+ * above 0 or belong to rows or blocks; i32 data of quantize_linear; types of fewer than 8 bits, and
+ * floats of 8. */
 #include "graph/op/conv.h"
 #include "graph/op/matmul.h"
 #include "graph/op/quantize.h"
@@ -96,6 +97,13 @@ axis_of(const KilnType *x, int64_t axis)
     return x->rank < 0 ? -1 : kiln_type_axis(x, axis);
 }
 
+/* Types say the parameters of integers of whole bytes. */
+static bool
+may_be_quantized(const KilnType *type)
+{
+    return kiln_dtype_is_integer(type->dtype) && kiln_dtype_bits(type->dtype) >= 8;
+}
+
 static bool
 type_quantize(KilnMatch *match)
 {
@@ -103,6 +111,7 @@ type_quantize(KilnMatch *match)
     KilnValue *x = kiln_node_operand(node, 0);
     const KilnType *out = &node->results[0].type;
     GUARD(float_data, kiln_dtype_is_float(x->type.dtype));
+    GUARD(bytes, may_be_quantized(out) && !kiln_node_has_blocks(node));
     const KilnQuant *quant =
         read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
                    axis_of(&x->type, kiln_attrs(node, quantize_linear)->axis));
@@ -118,6 +127,7 @@ type_dequantize(KilnMatch *match)
 {
     const KilnNode *node = match->root;
     KilnValue *q = kiln_node_operand(node, 0);
+    GUARD(bytes, may_be_quantized(&q->type) && !kiln_node_has_blocks(node));
     const KilnQuant *quant =
         read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
                    axis_of(&q->type, kiln_attrs(node, dequantize_linear)->axis));

@@ -260,7 +260,7 @@ plan_linear(KilnPermuted *plan)
     const KilnType *zero_point = kiln_permuted_type(plan, 2);
     int64_t *axis = kiln_permuted_attr(plan, "axis");
     KilnPerm perm;
-    if (!kiln_permuted_data(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm) || kiln_node_has_blocks(plan->node))
         return false;
     bool one_number = (!scale || kiln_type_elements(scale) == 1) &&
                       (!zero_point || kiln_type_elements(zero_point) == 1);

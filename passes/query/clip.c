@@ -15,7 +15,7 @@ limits(KilnDType dtype)
     if (!kiln_dtype_is_integer(dtype))
         return (KilnInterval){ -INFINITY, INFINITY };
     bool is_signed = kiln_dtype_is_signed(dtype);
-    int bits = (int)kiln_dtype_size(dtype) * 8;
+    int bits = (int)kiln_dtype_bits(dtype);
     double half = ldexp(1, bits - 1);
     return is_signed ? (KilnInterval){ -half, half - 1 } : (KilnInterval){ 0, 2 * half - 1 };
 }

@@ -30,6 +30,13 @@ typedef struct {
 
 /* --- what may be steps --- */
 
+/* A step has no attributes that say how it rounds to such a type. */
+static bool
+is_low(KilnDType dtype)
+{
+    return kiln_dtype_is_low_float(dtype) || kiln_dtype_bits(dtype) < 8;
+}
+
 /* Quantized types only where a step converts or moves them, and there in types, not in operands. */
 static bool
 types_fit(const KilnInstr *instr)
@@ -38,7 +45,7 @@ types_fit(const KilnInstr *instr)
     bool quantized = false;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
-        if (buffer && !kiln_dtype_size(buffer->type.dtype))
+        if (buffer && (buffer->type.dtype == KILN_DTYPE_string || is_low(buffer->type.dtype)))
             return false;
         quantized |= buffer && buffer->type.quant;
     }

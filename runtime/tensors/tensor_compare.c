@@ -21,7 +21,7 @@ rank_of(KilnDType dtype, const void *bytes, int64_t i)
     size_t size = kiln_dtype_size(dtype);
     uint64_t raw = 0;
     memcpy(&raw, (const char *)bytes + (size_t)i * size, size); /* little-endian: the low bytes */
-    uint64_t sign = UINT64_C(1) << (8 * size - 1);
+    uint64_t sign = UINT64_C(1) << (kiln_dtype_bits(dtype) - 1);
     int64_t magnitude = (int64_t)(raw & (sign - 1));
     return raw & sign ? -magnitude : magnitude;
 }

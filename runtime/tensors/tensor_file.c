@@ -10,14 +10,36 @@
 
 /* --- NumPy --- */
 
+/* NumPy's own spellings, and the names by which it knows the types of the package ml_dtypes. */
 static const struct {
     const char *descr;
     KilnDType dtype;
 } npy_types[] = {
-    { "<f4", KILN_DTYPE_f32 }, { "<f8", KILN_DTYPE_f64 }, { "<f2", KILN_DTYPE_f16 },
-    { "|i1", KILN_DTYPE_i8 },  { "<i2", KILN_DTYPE_i16 }, { "<i4", KILN_DTYPE_i32 },
-    { "<i8", KILN_DTYPE_i64 }, { "|u1", KILN_DTYPE_u8 },  { "<u2", KILN_DTYPE_u16 },
-    { "<u4", KILN_DTYPE_u32 }, { "<u8", KILN_DTYPE_u64 }, { "|b1", KILN_DTYPE_bool },
+    { "<f4", KILN_DTYPE_f32 },
+    { "<f8", KILN_DTYPE_f64 },
+    { "<f2", KILN_DTYPE_f16 },
+    { "|i1", KILN_DTYPE_i8 },
+    { "<i2", KILN_DTYPE_i16 },
+    { "<i4", KILN_DTYPE_i32 },
+    { "<i8", KILN_DTYPE_i64 },
+    { "|u1", KILN_DTYPE_u8 },
+    { "<u2", KILN_DTYPE_u16 },
+    { "<u4", KILN_DTYPE_u32 },
+    { "<u8", KILN_DTYPE_u64 },
+    { "|b1", KILN_DTYPE_bool },
+    { "bfloat16", KILN_DTYPE_bf16 },
+    { "float8_e4m3fn", KILN_DTYPE_f8e4m3fn },
+    { "float8_e4m3fnuz", KILN_DTYPE_f8e4m3fnuz },
+    { "float8_e5m2", KILN_DTYPE_f8e5m2 },
+    { "float8_e5m2fnuz", KILN_DTYPE_f8e5m2fnuz },
+    { "float8_e8m0fnu", KILN_DTYPE_f8e8m0 },
+    { "float6_e2m3fn", KILN_DTYPE_f6e2m3 },
+    { "float6_e3m2fn", KILN_DTYPE_f6e3m2 },
+    { "float4_e2m1fn", KILN_DTYPE_f4e2m1 },
+    { "int4", KILN_DTYPE_i4 },
+    { "uint4", KILN_DTYPE_u4 },
+    { "int2", KILN_DTYPE_i2 },
+    { "uint2", KILN_DTYPE_u2 },
 };
 
 static bool
@@ -26,7 +48,8 @@ npy_dtype(const char *header, KilnDType *out)
     const char *descr = strstr(header, "'descr':");
     const char *quote = descr ? strchr(descr + 8, '\'') : NULL;
     for (size_t i = 0; quote && i < G_N_ELEMENTS(npy_types); i++) {
-        if (strncmp(quote + 1, npy_types[i].descr, 3) == 0 && quote[4] == '\'') {
+        size_t length = strlen(npy_types[i].descr);
+        if (strncmp(quote + 1, npy_types[i].descr, length) == 0 && quote[1 + length] == '\'') {
             *out = npy_types[i].dtype;
             return true;
         }

@@ -188,7 +188,7 @@ first_half(Chains *chains, KilnValue *x)
 static KilnValue *
 with_positions(Chains *chains, KilnValue *x)
 {
-    KilnAttrs_cast to = { .to = x->type.dtype };
+    KilnAttrs_cast to = kiln_cast_to(x->type.dtype);
     KilnValue *p = positions(chains, x, below(chains, x->type.rank));
     return build_two(chains, KILN_OP_add, NULL, x, build(chains, KILN_OP_cast, &to, p, NULL));
 }
@@ -221,7 +221,7 @@ grown(Chains *chains, KilnValue *x)
 static KilnValue *
 with_zeros(Chains *chains, KilnValue *x)
 {
-    KilnAttrs_cast to = { .to = x->type.dtype };
+    KilnAttrs_cast to = kiln_cast_to(x->type.dtype);
     KilnValue *zeros =
         build(chains, KILN_OP_constant_of_shape, NULL, dims(chains, x, 0, G_MAXINT64), NULL);
     zeros = build(chains, KILN_OP_cast, &to, zeros, NULL);
@@ -259,7 +259,7 @@ mean(Chains *chains, KilnValue *x)
 {
     int axis = below(chains, x->type.rank);
     KilnAttrs_reduce_sum attrs = { .keepdims = true };
-    KilnAttrs_cast to = { .to = x->type.dtype };
+    KilnAttrs_cast to = kiln_cast_to(x->type.dtype);
     KilnValue *sum = build(chains, KILN_OP_reduce_sum, &attrs, x, ints(chains, axis));
     KilnValue *n = build(chains, KILN_OP_cast, &to, dims(chains, x, axis, axis + 1), NULL);
     return kiln_dtype_is_float(x->type.dtype) ? build_two(chains, KILN_OP_div, NULL, sum, n) : NULL;
@@ -285,7 +285,7 @@ float_length(Chains *chains, KilnValue *x, int axis)
                  { KILN_OP_div, KILN_OP_floor, 0.25 },
                  { KILN_OP_add, KILN_OP_identity, 0.5 } };
     KilnDType dtype = below(chains, 4) ? KILN_DTYPE_f32 : KILN_DTYPE_f64;
-    KilnAttrs_cast to = { .to = dtype };
+    KilnAttrs_cast to = kiln_cast_to(dtype);
     KilnValue *n = build(chains, KILN_OP_squeeze, NULL, dims(chains, x, axis, axis + 1), NULL);
     n = build(chains, KILN_OP_cast, &to, n, NULL);
     int way = below(chains, G_N_ELEMENTS(ways) + 1);
@@ -312,7 +312,7 @@ grid(Chains *chains, KilnValue *x)
 static KilnValue *
 rotary(Chains *chains, KilnValue *x)
 {
-    KilnAttrs_cast to = { .to = x->type.dtype };
+    KilnAttrs_cast to = kiln_cast_to(x->type.dtype);
     if (!kiln_dtype_is_float(x->type.dtype))
         return NULL;
     KilnValue *p = positions(chains, x, below(chains, x->type.rank));

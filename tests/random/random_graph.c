@@ -190,7 +190,7 @@ static void
 rg_same(RandomGraph *g)
 {
     KilnValue *x = rg_any(g);
-    KilnAttrs_cast cast = { .to = g->dtype };
+    KilnAttrs_cast cast = kiln_cast_to(g->dtype);
     KilnType scalar = kiln_type_scalar(g->dtype);
     if (rg_one_in(g, 3)) {
         rg_unary(g, KILN_OP_cast, &cast, x);

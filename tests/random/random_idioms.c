@@ -420,7 +420,8 @@ casts(RandomGraph *g)
     static const KilnDType to[] = { KILN_DTYPE_f64, KILN_DTYPE_f32, KILN_DTYPE_f16, KILN_DTYPE_bf16,
                                     KILN_DTYPE_f64 };
     KilnValue *x = rg_any(g);
-    KilnAttrs_cast there = { .to = to[rg_below(g, G_N_ELEMENTS(to))] }, back = { .to = g->dtype };
+    KilnAttrs_cast there = kiln_cast_to(to[rg_below(g, G_N_ELEMENTS(to))]),
+                   back = kiln_cast_to(g->dtype);
     KilnValue *y = rg_unary(g, KILN_OP_cast, &there, x);
     if (y)
         rg_unary(g, KILN_OP_cast, &back, y);

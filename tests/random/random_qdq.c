@@ -183,7 +183,7 @@ requantize(Generator *q, KilnValue *value)
         entry.grid.scale = other->grid.scale * (below(q, 2) ? 2 : 0.5f);
     const bool per_axis = value->type.rank > 1 && value->type.dims[1] <= 64 && below(q, 16) == 0;
     const int64_t *dims = per_axis ? &value->type.dims[1] : NULL;
-    const KilnAttrs_quantize_linear to = { .axis = 1 };
+    const KilnAttrs_quantize_linear to = { .axis = 1, .saturate = true };
     const KilnAttrs_dequantize_linear from = { .axis = 1 };
     KilnValue *scale = scales(q, entry.grid.scale, dims, per_axis);
     KilnValue *zero = zero_points(q, entry.grid.dtype, dims, per_axis, entry.grid.zero_point);

@@ -17,7 +17,7 @@ enum {
     ONNX_I32 = 6,
     ONNX_I64 = 7,
     ONNX_BOOL = 9,
-    ONNX_F8 = 17,
+    ONNX_C128 = 15,
 };
 
 /* --- attributes: each call makes one for onnx_node(), which takes it over --- */

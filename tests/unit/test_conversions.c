@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cast of a cast and the one that optimize-conversions makes of it, for all triples of types: on
+/* A cast of a cast and the one that optimize-conversions makes of it, for triples of types: on
  * all elements of 16 bits and less, on corners and random bits of the others. */
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
@@ -17,7 +17,14 @@
 
 enum {
     ELEMENTS = 65536,
-    TYPES = KILN_N_DTYPES - 1, /* string has no cast */
+};
+
+/* One of each kind. */
+static const KilnDType types[] = {
+    KILN_DTYPE_f32,    KILN_DTYPE_f64,    KILN_DTYPE_f16,    KILN_DTYPE_bf16, KILN_DTYPE_i8,
+    KILN_DTYPE_i16,    KILN_DTYPE_i32,    KILN_DTYPE_i64,    KILN_DTYPE_u8,   KILN_DTYPE_u16,
+    KILN_DTYPE_u32,    KILN_DTYPE_u64,    KILN_DTYPE_bool,   KILN_DTYPE_i4,   KILN_DTYPE_u2,
+    KILN_DTYPE_f8e5m2, KILN_DTYPE_f8e8m0, KILN_DTYPE_f4e2m1,
 };
 
 static uint64_t
@@ -34,7 +41,7 @@ static KilnTensor *
 elements_of(KilnDType dtype)
 {
     size_t size = kiln_dtype_size(dtype);
-    int64_t n = dtype == KILN_DTYPE_bool ? 2 : size == 1 ? 256 : ELEMENTS;
+    int64_t n = dtype == KILN_DTYPE_bool ? 2 : size == 1 ? 1 << kiln_dtype_bits(dtype) : ELEMENTS;
     KilnType type = kiln_type_make(dtype, 1, &n);
     g_autofree uint8_t *bytes = g_malloc0((size_t)n * size);
     uint64_t state = 1;
@@ -57,7 +64,8 @@ elements_of(KilnDType dtype)
 static KilnValue *
 cast_to(KilnFunction *function, KilnValue *x, KilnDType dtype)
 {
-    return add_node(function, KILN_OP_cast, "c", &(KilnAttrs_cast){ .to = dtype }, x, NULL);
+    return add_node(function, KILN_OP_cast, "c", (KilnAttrs_cast[]){ kiln_cast_to(dtype) }, x,
+                    NULL);
 }
 
 typedef struct {
@@ -102,8 +110,14 @@ equal_results(const KilnModule *a, const KilnModule *b)
                                  &left->terms, NULL);
 }
 
+static bool
+is_wide(KilnDType dtype)
+{
+    return kiln_dtype_bits(dtype) >= 8 && !kiln_dtype_is_low_float(dtype);
+}
+
 /* Where the pass merges, the one cast does what both did; where it does not, it would not have, but
- * for few that it gives away. */
+ * for few that it gives away, among types of whole bytes. */
 static void
 check(const Triple *t, const KilnTensor *elements, unsigned *merged, unsigned *missed)
 {
@@ -114,7 +128,8 @@ check(const Triple *t, const KilnTensor *elements, unsigned *merged, unsigned *m
         (*merged)++;
         cr_assert(equal_results(before, after), "%s to %s to %s", kiln_dtype_name(t->from),
                   kiln_dtype_name(t->through), kiln_dtype_name(t->to));
-    } else if (equal_results(before, direct)) {
+    } else if (is_wide(t->from) && is_wide(t->through) && is_wide(t->to) &&
+               equal_results(before, direct)) {
         (*missed)++;
     }
 }
@@ -122,13 +137,11 @@ check(const Triple *t, const KilnTensor *elements, unsigned *merged, unsigned *m
 Test(conversions, all_triples)
 {
     unsigned merged = 0, missed = 0;
-    for (int from = 0; from < TYPES; from++) {
-        g_autoptr(KilnTensor) elements = elements_of((KilnDType)from);
-        for (int i = 0; i < TYPES * TYPES; i++) {
-            Triple t = { (KilnDType)from, (KilnDType)(i / TYPES), (KilnDType)(i % TYPES) };
-            if (t.from == KILN_DTYPE_string || t.through == KILN_DTYPE_string ||
-                t.to == KILN_DTYPE_string)
-                continue;
+    for (size_t from = 0; from < G_N_ELEMENTS(types); from++) {
+        g_autoptr(KilnTensor) elements = elements_of(types[from]);
+        for (size_t i = 0; i < G_N_ELEMENTS(types) * G_N_ELEMENTS(types); i++) {
+            Triple t = { types[from], types[i / G_N_ELEMENTS(types)],
+                         types[i % G_N_ELEMENTS(types)] };
             check(&t, elements, &merged, &missed);
         }
     }

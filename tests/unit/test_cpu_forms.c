@@ -359,6 +359,27 @@ trees(uint32_t i, const Extents *e)
     return c;
 }
 
+/* --- elements of few bits --- */
+
+// clang-format off
+static const KilnDType packed_types[] = { KILN_DTYPE_i4, KILN_DTYPE_u2, KILN_DTYPE_f6e2m3, KILN_DTYPE_f4e2m1 };
+static const Extents no_others[] = { { 1, 1, 1 } };
+// clang-format on
+
+/* The data is the weight, and its scales have no other extents. */
+static RefCase *
+dequantize(uint32_t i, const Extents *e)
+{
+    (void)e;
+    RefCase *c = case_new(KILN_INSTR_dequantize_linear);
+    CASE_ATTRS(c, dequantize_linear)->block_size = 32;
+    case_out(c, KILN_DTYPE_f32, DIMS(13, 333));
+    case_in(c, packed_types[i], DIMS(13, 333), NULL);
+    fill_bytes(c);
+    operand(c, KILN_DTYPE_f32, DIMS(13, 11));
+    return c;
+}
+
 /* --- the table --- */
 
 typedef struct {
@@ -385,6 +406,7 @@ static const Row table[] = {
     { "cpu:conv_quantized", KILN_INSTR_conv, conv_quantized, LIST(bytes_windows), OVER(images), { 0, 0 } },
     { "cpu:conv_transpose", KILN_INSTR_conv_transpose, conv_transpose, LIST(transposed_windows), OVER(images), CLOSE },
     { "cpu:conv_winograd", KILN_INSTR_conv, conv_winograd, LIST(winograd_windows), OVER(images), { 2e-3, 1e-4 } },
+    { "cpu:dequantize_linear", KILN_INSTR_dequantize_linear, dequantize, LIST(packed_types), OVER(no_others), { 0, 0 } },
     { "cpu:gemm", KILN_INSTR_gemm, gemm, LIST(matrices) - 1, OVER(rows), CLOSE },
     { "cpu:gemm_quantized", KILN_INSTR_gemm, gemm_quantized, LIST(bytes_matrices), OVER(rows), { 0, 0 } },
     { "cpu:matmul", KILN_INSTR_matmul, matmul, LIST(matrices), OVER(rows), CLOSE },

@@ -254,7 +254,7 @@ Test(lower, known_values_that_are_read_become_weights)
     Fixture f = fixture();
     KilnValue *x = argument(&f, "x", F32(2, 3));
     KilnValue *s = VALUE(&f, shape, "s", NULL, x);
-    KilnValue *c = VALUE(&f, cast, "c", &(KilnAttrs_cast){ .to = KILN_DTYPE_f32 }, s);
+    KilnValue *c = VALUE(&f, cast, "c", (KilnAttrs_cast[]){ kiln_cast_to(KILN_DTYPE_f32) }, s);
     RETURN(&f, c, s);
     lower(&f, "cast c s_1; copy s s_1");
     KilnConstant *constant = ((KilnBuffer *)f.ir->weights->pdata[0])->constant;

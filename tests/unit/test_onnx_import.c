@@ -330,8 +330,8 @@ Test(onnx_import, types_that_kiln_lacks_make_operators_unknown)
 {
     GByteArray *graph = onnx_graph_new("g");
     onnx_sequence(graph, 11, "list");
-    onnx_input(graph, "small", ONNX_F8, "2");
-    onnx_initializer(graph, onnx_tensor("w", ONNX_F8, "2", "ab", 2));
+    onnx_input(graph, "small", ONNX_C128, "2");
+    onnx_initializer(graph, onnx_tensor("w", ONNX_C128, "2", "ab", 2));
     onnx_node(graph, "Identity", "list", "same", NULL);
     onnx_node(graph, "Cast", "small", "a", onnx_int("to", ONNX_F32), NULL);
     onnx_node(graph, "Cast", "w", "b", onnx_int("to", ONNX_F32), NULL);

@@ -256,7 +256,7 @@ Test(pattern, types_and_classes)
     KilnValue *z = add_argument(c.function, "z", q);
     KilnValue *rf = add_node(c.function, op_named("relu"), "rf", NULL, f, NULL);
     KilnValue *ri = add_node(c.function, op_named("relu"), "ri", NULL, i, NULL);
-    KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
+    KilnAttrs_cast to = kiln_cast_to(KILN_DTYPE_f32);
     KilnValue *cu = add_node(c.function, op_named("cast"), "cu", &to, u, NULL);
     KilnValue *cz = add_node(c.function, op_named("dequantize_linear"), "cz", NULL, z, NULL);
     cr_assert(matches(&c, "(relu ?x:f32)", rf));

@@ -142,13 +142,14 @@ Test(ref_cast, all_values_of_16_bit_floats)
     expect_round_trip(KILN_DTYPE_bf16, 0x7f80, 0x0040);
 }
 
-/* 0 and 1 are in every type, and arrive as themselves in every other. */
+/* 0 and 1 are in every type but f8e8m0, which has no 0, and arrive as themselves in every other. */
 Test(ref_cast, every_pair_of_types)
 {
     for (KilnDType from = 0; from < KILN_N_DTYPES; from++) {
         for (KilnDType to = 0; to < KILN_N_DTYPES; to++) {
+            const double low = from == KILN_DTYPE_f8e8m0 || to == KILN_DTYPE_f8e8m0;
             if (from != KILN_DTYPE_string && to != KILN_DTYPE_string)
-                expect_cast(from, to, 2, VALUES(0, 1, 0, 1));
+                expect_cast(from, to, 2, VALUES(low, 1, low, 1));
         }
     }
 }

@@ -20,12 +20,56 @@ kiln_ref_store_quantized(KilnDType dtype, void *data, int64_t i, float steps, in
     kiln_element_store_f64(dtype, data, i, rounded + (double)zero);
 }
 
-/* The index into scales and zero points of element @i: one for all, or one per index of the axis.
- */
-static int64_t
-param_index(const KilnType *params, RefSplit split, int64_t i)
+/* Where the parameters of elements lie. */
+typedef struct {
+    RefSplit split;
+    int64_t block, blocks; /* elements of a block along the axis, and blocks there; 0: no blocks */
+    bool one;
+} Params;
+
+static Params
+params_of(const KilnKernelArgs *args, int64_t axis, int64_t block)
 {
-    return ref_elements(params) == 1 ? 0 : i / split.inner % split.axis;
+    const KilnType *type = ref_type(args, 1);
+    Params params = { ref_split(type, axis), block, 0, ref_elements(ref_type(args, 2)) == 1 };
+    if (block && params.split.axis)
+        params.blocks = (params.split.axis - 1) / block + 1;
+    return params;
+}
+
+static bool
+params_fit(const KilnKernelArgs *args, const Params *params)
+{
+    const RefSplit *split = &params->split;
+    const int64_t expected = params->one     ? 1
+                             : params->block ? split->outer * params->blocks * split->inner
+                                             : split->axis;
+    return ref_elements(ref_type(args, 2)) == expected &&
+           (!ref_has(args, 3) || ref_elements(ref_type(args, 3)) == expected);
+}
+
+static const char misfit[] = "the number of scales or zero points does not fit the data";
+
+/* The index of element @i: one for all, one per index of the axis, or one per block of them. */
+static int64_t
+param_index(const Params *params, int64_t i)
+{
+    const RefSplit *split = &params->split;
+    const int64_t at = i / split->inner % split->axis;
+    if (params->one)
+        return 0;
+    if (!params->block)
+        return at;
+    const int64_t outer = i / split->inner / split->axis;
+    return (outer * params->blocks + at / params->block) * split->inner + i % split->inner;
+}
+
+static float
+as_f32(KilnDType dtype, const void *data, int64_t i)
+{
+    if (kiln_dtype_is_float(dtype))
+        return (float)ref_load_float(dtype, data, i);
+    return (float)ref_load_int(dtype, data, i);
 }
 
 static int64_t
@@ -36,12 +80,11 @@ zero_point(const KilnKernelArgs *args, uint32_t operand, int64_t index)
                : 0;
 }
 
+/* Of a float type, whose steps are no integers. */
 static float
-as_f32(KilnDType dtype, const void *data, int64_t i)
+float_zero_point(const KilnKernelArgs *args, int64_t index)
 {
-    if (kiln_dtype_is_float(dtype))
-        return (float)ref_load_float(dtype, data, i);
-    return (float)ref_load_int(dtype, data, i);
+    return as_f32(ref_type(args, 3)->dtype, args->data[3], index);
 }
 
 /* The forms with operands for scale and zero point. */
@@ -55,14 +98,24 @@ const char *
 kiln_ref_quantize_linear(const KilnKernelArgs *args)
 {
     const KilnType *type = ref_type(args, 1), *scales = ref_type(args, 2);
-    const RefSplit split = ref_split(type, kiln_instr_attrs(args->instr, quantize_linear)->axis);
+    const KilnInstrAttrs_quantize_linear *attrs = kiln_instr_attrs(args->instr, quantize_linear);
+    const Params params = params_of(args, attrs->axis, attrs->block_size);
+    const KilnDType to = ref_type(args, 0)->dtype;
     const int64_t n = ref_elements(type);
+    if (n && !params_fit(args, &params))
+        return misfit;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = param_index(scales, split, i);
-        const float scale = as_f32(scales->dtype, args->data[2], at);
-        kiln_ref_store_quantized(ref_type(args, 0)->dtype, args->data[0], i,
-                                 as_f32(type->dtype, args->data[1], i) / scale,
-                                 zero_point(args, 3, at));
+        const int64_t at = param_index(&params, i);
+        float steps =
+            as_f32(type->dtype, args->data[1], i) / as_f32(scales->dtype, args->data[2], at);
+        if (!kiln_dtype_is_low_float(to)) {
+            kiln_ref_store_quantized(to, args->data[0], i, steps, zero_point(args, 3, at));
+            continue;
+        }
+        if (ref_has(args, 3))
+            steps += float_zero_point(args, at);
+        ((uint8_t *)args->data[0])[i] =
+            kiln_low_float_from_f64(to, (double)steps, attrs->saturate, KILN_ROUND_UP);
     }
     return NULL;
 }
@@ -71,12 +124,22 @@ const char *
 kiln_ref_dequantize_linear(const KilnKernelArgs *args)
 {
     const KilnType *type = ref_type(args, 1), *scales = ref_type(args, 2);
-    const RefSplit split = ref_split(type, kiln_instr_attrs(args->instr, dequantize_linear)->axis);
+    const KilnInstrAttrs_dequantize_linear *attrs =
+        kiln_instr_attrs(args->instr, dequantize_linear);
+    const Params params = params_of(args, attrs->axis, attrs->block_size);
+    const bool floats = kiln_dtype_is_low_float(type->dtype);
     const int64_t n = ref_elements(type);
+    if (n && !params_fit(args, &params))
+        return misfit;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = param_index(scales, split, i);
-        const float steps =
-            (float)(ref_load_int(type->dtype, args->data[1], i) - zero_point(args, 3, at));
+        const int64_t at = param_index(&params, i);
+        float steps;
+        if (!floats)
+            steps = (float)(ref_load_int(type->dtype, args->data[1], i) - zero_point(args, 3, at));
+        else if (ref_has(args, 3))
+            steps = as_f32(type->dtype, args->data[1], i) - float_zero_point(args, at);
+        else
+            steps = as_f32(type->dtype, args->data[1], i);
         ref_store_float(ref_type(args, 0)->dtype, args->data[0], i,
                         (double)(steps * as_f32(scales->dtype, args->data[2], at)));
     }

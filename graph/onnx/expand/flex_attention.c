@@ -72,7 +72,7 @@ repeat_heads(KilnOnnxCall *call, KilnValue *x, const Sizes *sizes, int64_t size,
 static KilnValue *
 cast_to(KilnOnnxCall *call, KilnValue *x, KilnDType dtype, GError **error)
 {
-    KilnAttrs_cast attrs = { .to = dtype };
+    KilnAttrs_cast attrs = kiln_cast_to(dtype);
     return !x || x->type.dtype == dtype ? x
                                         : kiln_onnx_build1(call, KILN_OP_cast, &attrs, x, error);
 }

@@ -32,7 +32,22 @@ G_BEGIN_DECLS
     X(u32,    12, 4, UNSIGNED) \
     X(u64,    13, 8, UNSIGNED) \
     X(bool,    9, 1, BOOL)     \
-    X(string,  8, 0, STRING)
+    X(string,  8, 0, STRING)   \
+    X(f8e4m3fn,   17, 1, FLOAT)  \
+    X(f8e4m3fnuz, 18, 1, FLOAT)  \
+    X(f8e5m2,     19, 1, FLOAT)  \
+    X(f8e5m2fnuz, 20, 1, FLOAT)  \
+    X(f8e8m0,     24, 1, FLOAT)  \
+    X(f6e2m3,     27, 1, FLOAT)  \
+    X(f6e3m2,     28, 1, FLOAT)  \
+    X(f4e2m1,     23, 1, FLOAT)  \
+    X(i4,         22, 1, SIGNED)   \
+    X(u4,         21, 1, UNSIGNED) \
+    X(i2,         26, 1, SIGNED)   \
+    X(u2,         25, 1, UNSIGNED)
+/* X(id, bits): the types whose elements have fewer bits than their byte. */
+#define KILN_FEW_BITS_MAP(X) \
+    X(f6e2m3, 6) X(f6e3m2, 6) X(f4e2m1, 4) X(i4, 4) X(u4, 4) X(i2, 2) X(u2, 2)
 // clang-format on
 
 /** Element types. The suffix is the spelling in the text form. */
@@ -45,7 +60,9 @@ typedef enum {
 
 /** "f32", "i64", … */
 KILN_API const char *kiln_dtype_name(KilnDType dtype);
-/** Bytes per element; 0 for string. */
+/** Bytes per element; 0 for string. An element of 2, 4 or 6 bits lies in the low bits of a byte of
+ * its own, as ml_dtypes has it. Results have zeros in the other bits, and operands may have any.
+ * Only the bytes of a literal in a model file are packed, as ONNX packs them. */
 KILN_API size_t kiln_dtype_size(KilnDType dtype);
 
 /* X(id, sentence): the table of errors. */

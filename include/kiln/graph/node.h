@@ -14,6 +14,8 @@ const char *kiln_node_label(const KilnNode *node);
  * this number and the seed of the run. So two nodes draw different numbers, and passes around a
  * node do not change its numbers. NULL for a node with its own seed and for other operators. */
 int64_t *kiln_node_stream(const KilnNode *node);
+/** True for quantize_linear and dequantize_linear with a scale for each block along an axis. */
+bool kiln_node_has_blocks(const KilnNode *node);
 /** The node that defines @value if it is of @op; else NULL (also for arguments and NULL). */
 KilnNode *kiln_value_def_of(const KilnValue *value, KilnOp op);
 /** The constant behind @value if a `const` node defines it; else NULL. */

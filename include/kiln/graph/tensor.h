@@ -10,6 +10,7 @@ G_BEGIN_DECLS
 
 typedef enum {
     KILN_TENSOR_DATA,    /* row-major little-endian payload; maybe misaligned: kiln_tensor_view */
+    KILN_TENSOR_PACKED,  /* elements of 2, 4 or 6 bits in a row: kiln_packed_bytes() */
     KILN_TENSOR_SPLAT,   /* every element equal */
     KILN_TENSOR_NORMAL,  /* normal numbers with mean 0 and a standard deviation, from a seed */
     KILN_TENSOR_UNIFORM, /* uniform numbers of [low, high), from a seed */
@@ -24,14 +25,14 @@ typedef enum {
 typedef struct {
     KilnTensorKind kind;
     KilnType type;         /* static, plain, unquantized */
-    GBytes *bytes;         /* DATA */
+    GBytes *bytes;         /* DATA, PACKED */
     uint8_t splat[8];      /* SPLAT: one element */
     uint64_t seed;         /* NORMAL, UNIFORM */
     double std, low, high; /* NORMAL: std; UNIFORM: low, high */
     char **strings;        /* STRINGS: NULL-terminated */
-    char *file;            /* the file of DATA; NULL: computed */
+    char *file;            /* the file of the bytes; NULL: computed */
     int64_t file_offset;
-    bool mapped; /* DATA is a private read-only map of a file: kiln_tensor_drop_pages */
+    bool mapped; /* they are a private read-only map of a file: kiln_tensor_drop_pages */
 } KilnTensor;
 
 void kiln_tensor_free(KilnTensor *tensor);
@@ -42,8 +43,16 @@ KilnTensor *kiln_tensor_copy(const KilnTensor *tensor);
 
 /** Takes a reference to @bytes. KILN_ERROR_SHAPE if their size is not that of @type. */
 KilnTensor *kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error);
-/** Takes @tensor over, and returns it or an equal splat: for computed tensors. It becomes a splat
- * if it stores several elements with the same bits. NULL stays NULL. */
+/** Takes a reference to @bytes, as files store them: PACKED for a type of fewer than 8 bits, else
+ * DATA. KILN_ERROR_SHAPE if their size is not kiln_tensor_stored_bytes(). */
+KilnTensor *kiln_tensor_new_stored(const KilnType *type, GBytes *bytes, GError **error);
+/** The size of that; -1 if it is not known or too big. */
+int64_t kiln_tensor_stored_bytes(const KilnType *type);
+/** @tensor as files store its elements: its own bytes, if they are such. */
+GBytes *kiln_tensor_stored(const KilnTensor *tensor, GError **error);
+/** Takes @tensor over, and returns it or an equal one that is smaller: for computed tensors. It
+ * becomes a splat if it stores several elements with the same bits. Elements of fewer than 8 bits
+ * are packed. NULL stays NULL. */
 KilnTensor *kiln_tensor_compact(KilnTensor *tensor);
 /** Copies @data, which holds the bytes of @type. */
 KilnTensor *kiln_tensor_new_copy(const KilnType *type, const void *data, GError **error);
@@ -67,7 +76,7 @@ kiln_tensor_is_readable(const KilnTensor *tensor)
 /** Takes over @strings, NULL-terminated. KILN_ERROR_SHAPE if there is not one per element. */
 KilnTensor *kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error);
 
-/** Bytes of a DATA payload; 0 for kinds that need no storage. */
+/** Bytes of a DATA or PACKED payload; 0 for kinds that need no storage. */
 int64_t kiln_tensor_storage(const KilnTensor *tensor);
 
 /** The payload as aligned bytes. A DATA payload that is aligned is borrowed. Other bytes are

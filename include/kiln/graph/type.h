@@ -48,7 +48,12 @@ bool kiln_dtype_from_onnx(int number, KilnDType *out);
 bool kiln_dtype_is_float(KilnDType dtype);
 /** f16 and bf16. */
 bool kiln_dtype_is_half(KilnDType dtype);
-/** i8…u64, not bool. */
+/** The floats of 4, 6 and 8 bits. */
+bool kiln_dtype_is_low_float(KilnDType dtype);
+/** Bits of an element that count: fewer than eight for some types whose elements take a byte. 0 for
+ * string. */
+unsigned kiln_dtype_bits(KilnDType dtype);
+/** i8…u64 and the integers of 2 and 4 bits, not bool. */
 bool kiln_dtype_is_integer(KilnDType dtype);
 bool kiln_dtype_is_signed(KilnDType dtype);
 

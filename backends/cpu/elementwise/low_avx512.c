@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops over numbers of 8 bits and fewer, for AVX-512. */
+#define LOW kiln_cpu_low_avx512
+#include "backends/cpu/elementwise/low_loops.h"
