@@ -363,3 +363,17 @@ Test(low_bits, parameters_that_do_not_fit)
     cpu_agrees(c, exact, "two blocks");
     cr_expect_str_eq(case_run(c), "the number of scales or zero points does not fit the data");
 }
+
+Test(low_bits, infinities_and_nans_are_found)
+{
+    g_autoptr(RefCase) inf = case_new(KILN_INSTR_is_inf);
+    case_out(inf, KILN_DTYPE_bool, DIMS(3));
+    case_in(inf, KILN_DTYPE_f8e5m2, DIMS(3), NULL);
+    memcpy(inf->data[1], "\xfc\x7d\x3c", 3);
+    case_gives(inf, VALUES(1, 0, 0), 0);
+    g_autoptr(RefCase) nan = case_new(KILN_INSTR_is_nan);
+    case_out(nan, KILN_DTYPE_bool, DIMS(3));
+    case_in(nan, KILN_DTYPE_f8e4m3fnuz, DIMS(3), NULL);
+    memcpy(nan->data[1], "\x80\x7f\xff", 3);
+    case_gives(nan, VALUES(1, 0, 0), 0);
+}

@@ -337,6 +337,13 @@ Test(onnx_export, opset_admits_the_element_types)
     cr_expect_eq(opset_of_text("quantize_linear(%f, %s) : u8[2]"), 17);
     cr_expect_eq(opset_of_text("quantize_linear(%x, %h) : u8[2]"), 21);
     cr_expect_eq(opset_of_text("quantize_linear(%f, %h) : u8[2]"), 23);
+    cr_expect_eq(opset_of_text("cast(%f) {to=f8e5m2} : f8e5m2[2]"), 21);
+    cr_expect_eq(opset_of_text("cast(%f) {to=i4} : i4[2]"), 21);
+    cr_expect_eq(opset_of_text("cast(%f) {to=f4e2m1} : f4e2m1[2]"), 23);
+    cr_expect_eq(opset_of_text("cast(%f) {to=f8e8m0} : f8e8m0[2]"), 24);
+    cr_expect_eq(opset_of_text("cast(%f) {to=u2} : u2[2]"), 25);
+    cr_expect_eq(opset_of_text("cast(%f) {to=f6e3m2} : f6e3m2[2]"), 28);
+    cr_expect_eq(opset_of_text("quantize_linear(%f, %f) {axis=0, block_size=1} : u8[2]"), 21);
     cr_expect_eq(opset_of_text("celu(%f) : f32[2]"), 17);
     cr_expect_eq(opset_of_text("celu(%x) : f16[2]"), 28);
     cr_expect_eq(opset_of_text("bit_shift(%i, %i) : i16[2]"), 28);

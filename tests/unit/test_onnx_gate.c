@@ -156,6 +156,14 @@ Test(onnx_gate, casts_have_a_rounding_for_8_bit_floats_alone)
     onnx_node(graph, "Cast", "x", "z", onnx_int("to", ONNX_I64), onnx_text("round_mode", "nearest"),
               NULL);
     expect_line(graph, 24, "%z = cast(%x) {to=i64} : i64[4]");
+    graph = graph_xz(ONNX_F32, "4");
+    onnx_node(graph, "Cast", "x", "z", onnx_int("to", 24), onnx_text("round_mode", "nearest"),
+              onnx_int("saturate", 0), NULL);
+    expect_line(graph, 24,
+                "%z = cast(%x) {to=f8e8m0, saturate=false, round_mode=\"nearest\"} : f8e8m0[4]");
+    graph = graph_xz(ONNX_F32, "4");
+    onnx_node(graph, "Cast", "x", "z", onnx_int("to", 23), onnx_int("saturate", 0), NULL);
+    expect_line(graph, 24, "%z = cast(%x) {to=f4e2m1} : f4e2m1[4]");
 }
 
 Test(onnx_gate, blocks_go_to_channels_in_two_orders)
@@ -189,6 +197,30 @@ quantized(const char *op, const char *attr, int type)
     onnx_input(graph, "s", ONNX_F32, "");
     onnx_node(graph, op, "x,s", "z", onnx_int(attr, type), NULL);
     return graph;
+}
+
+/* Integers have an operator of their own, floats have none. */
+Test(onnx_gate, products_of_8_bit_floats_are_those_of_reals)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "a", 17, "2,3");
+    onnx_input(graph, "b", 17, "3,4");
+    onnx_input(graph, "s", ONNX_F32, "");
+    onnx_input(graph, "t", ONNX_F32, "4");
+    onnx_input(graph, "o", 17, "");
+    onnx_input(graph, "p", 17, "4");
+    onnx_output(graph, "z", 0, NULL);
+    onnx_node(graph, "QLinearMatMul", "a,s,o,b,t,p,s,o", "z", NULL);
+    g_autofree char *found = onnx_imported(onnx_model(graph, 8, 21));
+    cr_expect_str_eq(strchr(found, '\n') + 1,
+                     "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) {axis=-2} : f32[2,3]\n"
+                     "  %z.dequantize_linear_1 = dequantize_linear(%b, %t, %p) {axis=-1} : "
+                     "f32[3,4]\n"
+                     "  %z.matmul = matmul(%z.dequantize_linear, %z.dequantize_linear_1) : "
+                     "f32[2,4]\n"
+                     "  %z = quantize_linear(%z.matmul, %s, %o) : f8e4m3fn[2,4]\n"
+                     "  return %z\n"
+                     "}\n");
 }
 
 Test(onnx_gate, quantizing_has_a_precision_and_a_type)

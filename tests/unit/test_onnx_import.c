@@ -192,6 +192,27 @@ Test(onnx_import, elements_in_typed_lists)
     expect_elements(tensor, KILN_DTYPE_bool, "\1\0", 2);
 }
 
+Test(onnx_import, elements_of_few_bits)
+{
+    /* raw_data: packed. */
+    expect_elements(onnx_tensor("t", 22, "3", "\x21\x0f", 2), KILN_DTYPE_i4, "\1\2\xf", 3);
+    expect_elements(onnx_tensor("t", 25, "5", "\x39\x01", 2), KILN_DTYPE_u2, "\1\2\3\0\1", 5);
+    expect_elements(onnx_tensor("t", 27, "2", "\x81\x0f", 2), KILN_DTYPE_f6e2m3, "\1\x3e", 2);
+    expect_elements(onnx_tensor("t", 17, "2", "\x7e\x80", 2), KILN_DTYPE_f8e4m3fn, "\x7e\x80", 2);
+    /* int32_data: a byte of elements of 2 and 4 bits, or one element. */
+    GByteArray *tensor = onnx_tensor("t", 23, "3", NULL, 0);
+    kiln_wire_put_varint(tensor, 5, 0xf1);
+    kiln_wire_put_varint(tensor, 5, 0x02);
+    expect_elements(tensor, KILN_DTYPE_f4e2m1, "\1\xf\2", 3);
+    tensor = onnx_tensor("t", 28, "2", NULL, 0);
+    kiln_wire_put_varint(tensor, 5, 0x3f);
+    kiln_wire_put_varint(tensor, 5, 0x01);
+    expect_elements(tensor, KILN_DTYPE_f6e3m2, "\x3f\1", 2);
+    tensor = onnx_tensor("t", 24, "1", NULL, 0);
+    kiln_wire_put_varint(tensor, 5, 0xfe);
+    expect_elements(tensor, KILN_DTYPE_f8e8m0, "\xfe", 1);
+}
+
 /* @tensor is taken over. */
 static void
 expect_refused(GByteArray *tensor, const char *message)
@@ -214,6 +235,8 @@ Test(onnx_import, tensors_that_contradict_themselves)
     expect_refused(onnx_tensor(NULL, ONNX_U8, "1", "a", 1), "an initializer has no name");
     expect_refused(onnx_tensor("t", ONNX_F32, "4294967296,4294967296", "", 0), "too big");
     expect_refused(onnx_tensor("t", ONNX_U8, "18446744073709551615", "", 0), "dim 0 is -1");
+    expect_refused(onnx_tensor("t", 22, "3", "abc", 3), "expected 2 bytes for i4[3], found 3");
+    expect_refused(onnx_tensor("t", 22, "3", NULL, 0), "expected 3 elements for i4[3], found 0");
     GByteArray *tensor = onnx_tensor("t", ONNX_U8, "1", NULL, 0);
     kiln_wire_put_varint(tensor, 5, 256);
     expect_refused(tensor, "tensor 't' has elements out of range");
