@@ -315,6 +315,22 @@ kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
     return left && right && g_bytes_equal(left, right);
 }
 
+/* The same of a PACKED payload. */
+static bool
+packed_is_splat(const KilnTensor *tensor, int64_t elements, uint8_t element[8])
+{
+    const void *data = g_bytes_get_data(tensor->bytes, NULL);
+    memset(element, 0, 8);
+    kiln_unpack_elements(tensor->type.dtype, element, data, 0, 1);
+    for (int64_t i = 1; i < elements; i++) {
+        uint8_t other;
+        kiln_unpack_elements(tensor->type.dtype, &other, data, i, 1);
+        if (other != element[0])
+            return false;
+    }
+    return true;
+}
+
 bool
 kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t element[8])
 {
@@ -324,7 +340,11 @@ kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t ele
         return true;
     }
     int64_t elements = kiln_type_elements(&tensor->type);
-    if (tensor->kind != KILN_TENSOR_DATA || elements < 1 || elements > max_elements)
+    if (elements < 1 || elements > max_elements)
+        return false;
+    if (tensor->kind == KILN_TENSOR_PACKED)
+        return packed_is_splat(tensor, elements, element);
+    if (tensor->kind != KILN_TENSOR_DATA)
         return false;
     size_t stored;
     const uint8_t *data = g_bytes_get_data(tensor->bytes, &stored);

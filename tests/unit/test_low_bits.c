@@ -194,6 +194,12 @@ Test(low_bits, tensors_are_stored_packed)
     cr_expect_eq(kiln_tensor_storage(computed), 3);
     cr_expect(kiln_tensor_equal(tensor, computed));
     kiln_tensor_free(computed);
+    uint8_t element[8];
+    cr_expect_not(kiln_tensor_is_splat(tensor, 5, element));
+    g_autoptr(GBytes) fives = g_bytes_new_static("\x55\x55\x05", 3);
+    g_autoptr(KilnTensor) splat = kiln_tensor_new_stored(&type, fives, NULL);
+    cr_expect(kiln_tensor_is_splat(splat, 5, element) && element[0] == 5);
+    cr_expect_not(kiln_tensor_is_splat(splat, 4, element));
     g_autoptr(GBytes) bad = g_bytes_new_static("\x21\x43", 2);
     g_autoptr(GError) error = NULL;
     cr_expect_null(kiln_tensor_new_stored(&type, bad, &error));
