@@ -4,13 +4,17 @@
 #include "exec/eval.h"
 #include "exec/interpret.h"
 
+#include "graph/binding.h"
 #include "graph/function.h"
 #include "graph/module.h"
+#include "graph/module/define.h"
 #include "graph/module/folding.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
+#include "graph/op/generate.h"
 #include "graph/op/offload.h"
+#include "graph/op/structure.h"
 
 /* One node alone in a module: its function returns all results of the node. */
 typedef struct {
@@ -114,6 +118,31 @@ build_results(Alone *alone, KilnNode *copy, GError **error)
     return kiln_function_set_results(alone->function, values, NULL, copy->n_results, error);
 }
 
+/* Dims that have no number have one of their own where the node is alone. */
+static KilnType
+type_alone(const KilnType *type)
+{
+    KilnType out = *type;
+    for (int d = 0; d < type->rank; d++) {
+        if (!type->open[d])
+            continue;
+        out.open[d] = NULL;
+        out.dims[d] = KILN_DIM_UNKNOWN;
+    }
+    return out;
+}
+
+/* Where data decides a dim, the function is open. */
+static gboolean
+stand(Alone *alone, GError **error)
+{
+    if (!kiln_module_defines(alone->module))
+        return TRUE;
+    const KilnDimBinding *binding = kiln_dim_binding_typical(alone->module, 0, 1);
+    return binding ? kiln_module_stand_at(alone->module, binding, error)
+                   : kiln_throw(error, KILN_ERROR_SHAPE, "expected a bound of what data decides");
+}
+
 /* @operands NULL: types and known values of the graph are all there is. */
 static gboolean
 build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operands, GError **error)
@@ -134,17 +163,24 @@ build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operand
     }
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
     for (uint32_t r = 0; r < node->n_results; r++)
-        types[r] = operands ? node->results[r].type : kiln_type_at_hints(&node->results[r].type);
-    KilnNodeSpec spec = { .op = node->op,
+        types[r] = operands ? type_alone(&node->results[r].type)
+                            : kiln_type_at_hints(&node->results[r].type);
+    bool counts = kiln_op_counts(node->op), defines = node->op == KILN_OP_define;
+    KilnNodeSpec spec = { .op = defines ? KILN_OP_identity : node->op,
                           .name = kiln_node_label(node),
                           .operands = values,
                           .n_operands = node->n_operands,
                           .n_results = node->n_results,
-                          .attrs = node->attrs,
+                          .attrs = defines ? NULL : node->attrs,
                           .result_name = node->n_results ? node->results[0].name : NULL,
-                          .types = alone->infer_types ? NULL : types };
+                          .types = alone->infer_types || counts ? NULL : types };
     KilnNode *copy = kiln_node_new(alone->function, &spec, error);
-    return copy && build_results(alone, copy, error);
+    if (copy && counts && kiln_node_forget_count(copy)) {
+        if (!kiln_node_reinfer(copy, error) ||
+            (kiln_node_define(copy) && !kiln_node_reinfer(copy, error)))
+            return FALSE;
+    }
+    return copy && build_results(alone, copy, error) && stand(alone, error);
 }
 
 bool

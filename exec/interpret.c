@@ -6,6 +6,10 @@
 #include "exec/strided_copies.h"
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "graph/arena.h"
+#include "graph/binding.h"
+#include "ir/define.h"
+#include "ir/open.h"
 #include "ir/plan.h"
 
 #include <stdalign.h>
@@ -29,7 +33,9 @@ typedef struct {
     uint32_t *by_last;
     uint32_t n_begun, n_ended;
     int64_t step;
-    int threads; /* of each kernel */
+    int threads;           /* of each kernel */
+    const KilnInstr *stop; /* a definition whose numbers are wanted, nothing else; or NULL */
+    int64_t *numbers;      /* of @stop */
 } Machine;
 
 static size_t
@@ -596,10 +602,24 @@ run_chains(const Machine *machine, GError **error)
     return good;
 }
 
+static void
+read_numbers(const Machine *machine)
+{
+    const KilnBuffer *buffer = kiln_instr_operand(machine->stop, 0);
+    const void *data = machine->data[buffer->id];
+    bool wide = buffer->type.dtype == KILN_DTYPE_i64;
+    for (int64_t i = 0; i < kiln_type_elements(&buffer->type); i++)
+        machine->numbers[i] = wide ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i];
+}
+
 static gboolean
 run_in_order(Machine *machine, GError **error)
 {
     kiln_foreach_instr (instr, machine->function) {
+        if (instr == machine->stop) {
+            read_numbers(machine);
+            return TRUE;
+        }
         if (!execute(machine, instr, error))
             return FALSE;
     }
@@ -611,14 +631,15 @@ run_machine(Machine *machine, GError **error)
 {
     if (!set_up(machine, error) || !set_up_arena(machine, error))
         return FALSE;
-    gboolean good = machine->run->apart && machine->threads > 1 ? run_chains(machine, error)
-                                                                : run_in_order(machine, error);
-    return good && take_results(machine, error);
+    bool apart = machine->run->apart && machine->threads > 1 && !machine->stop;
+    gboolean good = apart ? run_chains(machine, error) : run_in_order(machine, error);
+    return good && (machine->stop || take_results(machine, error));
 }
 
-gboolean
-kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
-                  const KilnInterpretation *run, GError **error)
+/* The whole of @function, or up to @stop, whose numbers @numbers gets. */
+static gboolean
+interpret(const KilnIRFunction *function, const KilnTarget *target, const KilnInterpretation *run,
+          const KilnInstr *stop, int64_t *numbers, GError **error)
 {
     guint n = function->buffers->len;
     Machine machine = { .function = function,
@@ -627,7 +648,9 @@ kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
                         .threads = MAX(run->threads, 1),
                         .data = g_new0(void *, n + 1),
                         .owned = g_new0(GBytes *, n + 1),
-                        .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref) };
+                        .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref),
+                        .stop = stop,
+                        .numbers = numbers };
     gboolean good = run_machine(&machine, error);
     for (guint i = 0; i < n; i++)
         g_clear_pointer(&machine.owned[i], g_bytes_unref);
@@ -639,4 +662,58 @@ kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
     g_free(machine.owned);
     g_ptr_array_unref(machine.bytes);
     return good;
+}
+
+/* --- dims that data decides --- */
+
+static const KilnInstr *
+find_define(const KilnIRFunction *function, uint32_t k)
+{
+    const KilnInstr *instr = function->first;
+    while (instr && (instr->kind != KILN_INSTR_define || k-- > 0))
+        instr = instr->next;
+    return instr;
+}
+
+static void
+set_number(KilnDimBinding *binding, const char *name, int64_t number)
+{
+    for (uint32_t i = 0; i < binding->n; i++) {
+        if (strcmp(binding->names[i].name, name) == 0)
+            binding->names[i].number = number;
+    }
+}
+
+/* Runs up to each definition in turn, each time from the start, on a copy that stands at the
+ * numbers so far. The copy has no plan, for it has other sizes. */
+static gboolean
+interpret_stages(const KilnIRFunction *function, const KilnDefines *defines,
+                 const KilnTarget *target, const KilnInterpretation *run, GError **error)
+{
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    KilnDimBinding *binding = kiln_dim_binding_copy(arena, function->open->binding);
+    KilnInterpretation unplanned = *run;
+    unplanned.planned = false;
+    for (guint k = 0;; k++) {
+        const KilnInstr *defined = k < defines->instrs->len ? defines->instrs->pdata[k] : NULL;
+        g_autoptr(KilnIRFunction) copy = kiln_open_copy_stage(function, binding, k, error);
+        int64_t numbers[KILN_KNOWN_MAX];
+        if (!copy || !interpret(copy, target, &unplanned, defined ? find_define(copy, k) : NULL,
+                                numbers, error))
+            return FALSE;
+        if (!defined)
+            return TRUE;
+        const KilnInts *values = &kiln_instr_attrs(defined, define)->values;
+        for (uint32_t i = 0; i < values->n; i++)
+            set_number(binding, kiln_dim_as_name(values->open[i]), numbers[i]);
+    }
+}
+
+gboolean
+kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
+                  const KilnInterpretation *run, GError **error)
+{
+    g_autoptr(KilnDefines) defines = kiln_defines_new(function);
+    return defines ? interpret_stages(function, defines, target, run, error)
+                   : interpret(function, target, run, NULL, NULL, error);
 }

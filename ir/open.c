@@ -2,6 +2,7 @@
 #include "ir/open.h"
 
 #include "ir/open_priv.h"
+#include "ir/define.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -182,13 +183,16 @@ typedef struct {
 
 struct KilnOpenFields {
     KilnIRFunction *function;
-    GHashTable *indices; /* KilnDim* → index + 1; looked up only */
-    GPtrArray *dims;     /* KilnDim* */
-    int64_t *numbers;    /* per expression */
-    int64_t *next;       /* the same at the binding that is moved to */
-    GArray *fields;      /* Field */
-    GPtrArray *buffers;  /* KilnBuffer* with an open type or place */
-    GArray *places;      /* Place, per buffer of these */
+    GHashTable *indices;  /* KilnDim* → index + 1; looked up only */
+    GPtrArray *dims;      /* KilnDim* */
+    int64_t *numbers;     /* per expression */
+    int64_t *next;        /* the same at the binding that is moved to */
+    GArray *fields;       /* Field */
+    GPtrArray *buffers;   /* KilnBuffer* with an open type or place */
+    GArray *places;       /* Place, per buffer of these */
+    KilnDefines *defines; /* NULL: all names come with the inputs, and what follows is NULL */
+    uint32_t *dim_stages; /* per expression: the stage of a run that knows it */
+    uint32_t *buffer_stages, *rule_stages;
 };
 
 static uint32_t
@@ -253,6 +257,32 @@ add_list(void *data, const KilnInts *list)
         add_field(data, &list->v[i], list->open[i]);
 }
 
+static void
+find_stages(KilnOpenFields *fields)
+{
+    const KilnDefines *defines = fields->defines;
+    const GArray *rules = fields->function->open->rules;
+    fields->dim_stages = g_new(uint32_t, (gsize)fields->dims->len + 1);
+    fields->buffer_stages = g_new(uint32_t, (gsize)fields->buffers->len + 1);
+    fields->rule_stages = g_new(uint32_t, (gsize)rules->len + 1);
+    for (guint i = 0; i < fields->dims->len; i++)
+        fields->dim_stages[i] = kiln_defines_stage(defines, g_ptr_array_index(fields->dims, i));
+    for (guint i = 0; i < fields->buffers->len; i++)
+        fields->buffer_stages[i] =
+            kiln_defines_stage_of_buffer(defines, g_ptr_array_index(fields->buffers, i));
+    for (guint i = 0; i < rules->len; i++) {
+        const KilnOpenRule *rule = &g_array_index(rules, KilnOpenRule, i);
+        fields->rule_stages[i] =
+            MAX(kiln_defines_stage(defines, rule->a), kiln_defines_stage(defines, rule->b));
+    }
+}
+
+static bool
+comes_later(const uint32_t *stages, guint i, uint32_t stage)
+{
+    return stages && stages[i] > stage;
+}
+
 KilnOpenFields *
 kiln_open_fields_new(KilnIRFunction *function)
 {
@@ -276,6 +306,9 @@ kiln_open_fields_new(KilnIRFunction *function)
         const Field *field = &g_array_index(fields->fields, Field, i);
         fields->numbers[field->dim] = *field->field;
     }
+    fields->defines = kiln_defines_new(function);
+    if (fields->defines)
+        find_stages(fields);
     return fields;
 }
 
@@ -289,6 +322,10 @@ kiln_open_fields_free(KilnOpenFields *fields)
     g_array_unref(fields->fields);
     g_ptr_array_unref(fields->buffers);
     g_array_unref(fields->places);
+    kiln_defines_free(fields->defines);
+    g_free(fields->dim_stages);
+    g_free(fields->buffer_stages);
+    g_free(fields->rule_stages);
     g_free(fields->numbers);
     g_free(fields->next);
     g_free(fields);
@@ -303,12 +340,15 @@ bit_of(uint32_t index)
 }
 
 static gboolean
-check_rules(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
+check_rules(const KilnOpenFields *fields, const KilnDimBinding *binding, uint32_t stage,
+            GError **error)
 {
-    const GArray *rules = function->open->rules;
+    const GArray *rules = fields->function->open->rules;
     for (guint i = 0; i < rules->len; i++) {
         const KilnOpenRule *rule = &g_array_index(rules, KilnOpenRule, i);
         int64_t a, b;
+        if (comes_later(fields->rule_stages, i, stage))
+            continue;
         if (!kiln_dim_evaluate(rule->a, kiln_dim_binding_lookup, (void *)binding, &a, error) ||
             !kiln_dim_evaluate(rule->b, kiln_dim_binding_lookup, (void *)binding, &b, error))
             return FALSE;
@@ -368,11 +408,13 @@ settle_view(KilnBuffer *view)
 }
 
 static gboolean
-check_buffers(const KilnOpenFields *fields, GError **error)
+check_buffers(const KilnOpenFields *fields, uint32_t stage, GError **error)
 {
     for (guint i = 0; i < fields->buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(fields->buffers, i);
         bool is_view = buffer->kind == KILN_BUFFER_VIEW;
+        if (comes_later(fields->buffer_stages, i, stage))
+            continue;
         if (is_view)
             settle_view(buffer);
         if (kiln_type_bytes(&buffer->type) >= 0 && (!is_view || is_inside(buffer)))
@@ -388,16 +430,26 @@ gboolean
 kiln_open_move(KilnOpenFields *fields, const KilnDimBinding *binding, uint64_t *out_changed,
                GError **error)
 {
+    return kiln_open_move_stage(fields, binding, UINT32_MAX, out_changed, error);
+}
+
+gboolean
+kiln_open_move_stage(KilnOpenFields *fields, const KilnDimBinding *binding, uint32_t stage,
+                     uint64_t *out_changed, GError **error)
+{
     uint64_t changed = 0;
     for (guint i = 0; i < fields->dims->len; i++) {
         const KilnDim *dim = g_ptr_array_index(fields->dims, i);
+        fields->next[i] = fields->numbers[i];
+        if (comes_later(fields->dim_stages, i, stage))
+            continue;
         if (!kiln_dim_evaluate(dim, kiln_dim_binding_lookup, (void *)binding, &fields->next[i],
                                error))
             return FALSE;
         if (fields->next[i] != fields->numbers[i])
             changed |= bit_of(i);
     }
-    if (!check_rules(fields->function, binding, error))
+    if (!check_rules(fields, binding, stage, error))
         return FALSE;
     memcpy(fields->numbers, fields->next, fields->dims->len * sizeof *fields->numbers);
     if (changed)
@@ -407,7 +459,13 @@ kiln_open_move(KilnOpenFields *fields, const KilnDimBinding *binding, uint64_t *
         *field->field = fields->numbers[field->dim];
     }
     *out_changed = changed;
-    return !changed || check_buffers(fields, error);
+    return (!changed && !fields->defines) || check_buffers(fields, stage, error);
+}
+
+const KilnDefines *
+kiln_open_defines(const KilnOpenFields *fields)
+{
+    return fields->defines;
 }
 
 typedef struct {
@@ -472,12 +530,20 @@ kiln_open_strip(KilnOpenFields *fields)
 KilnIRFunction *
 kiln_open_copy_at(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
 {
+    return kiln_open_copy_stage(function, binding, UINT32_MAX, error);
+}
+
+KilnIRFunction *
+kiln_open_copy_stage(const KilnIRFunction *function, const KilnDimBinding *binding, uint32_t stage,
+                     GError **error)
+{
     g_autoptr(KilnIRFunction) copy = kiln_ir_function_copy(function);
     g_autoptr(KilnOpenFields) fields = kiln_open_fields_new(copy);
     uint64_t changed;
     kiln_memory_plan_forget(copy);
     kiln_open_strip(fields);
-    return kiln_open_move(fields, binding, &changed, error) ? g_steal_pointer(&copy) : NULL;
+    return kiln_open_move_stage(fields, binding, stage, &changed, error) ? g_steal_pointer(&copy)
+                                                                         : NULL;
 }
 
 gboolean

@@ -57,6 +57,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnOpenFields, kiln_open_fields_free)
  * then. Allocates nothing but the error. */
 gboolean kiln_open_move(KilnOpenFields *fields, const KilnDimBinding *binding,
                         uint64_t *out_changed, GError **error);
+/** The same for what stage @stage of a run knows (ir/define.h). All else stays as it is. */
+gboolean kiln_open_move_stage(KilnOpenFields *fields, const KilnDimBinding *binding, uint32_t stage,
+                              uint64_t *out_changed, GError **error);
+/** What instructions of the function define; NULL where none does. */
+const struct KilnDefines *kiln_open_defines(const KilnOpenFields *fields);
 /** Takes the expressions out of the function, which is one of numbers then. The masks of its
  * instructions must be read before. */
 void kiln_open_strip(KilnOpenFields *fields);
@@ -82,6 +87,9 @@ gboolean kiln_open_compare(const KilnIRFunction *function, const KilnIRFunction 
  * kiln_open_move(). */
 KilnIRFunction *kiln_open_copy_at(const KilnIRFunction *function, const KilnDimBinding *binding,
                                   GError **error);
+/** The same for what stage @stage of a run knows (ir/define.h). */
+KilnIRFunction *kiln_open_copy_stage(const KilnIRFunction *function, const KilnDimBinding *binding,
+                                     uint32_t stage, GError **error);
 /** Verifies such a copy. */
 gboolean kiln_open_verify_at(const KilnIRFunction *function, const KilnDimBinding *binding,
                              GError **error);

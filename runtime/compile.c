@@ -5,9 +5,11 @@
 
 #include "graph/binding.h"
 #include "graph/dim/dim_small.h"
+#include "graph/module/define.h"
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
 #include "graph/size.h"
+#include "ir/define.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
 #include "ir/target.h"
@@ -89,7 +91,7 @@ is_open(const KilnModule *module)
     for (guint i = 0; i < inputs->len; i++)
         open |=
             !kiln_type_is_static(&((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type);
-    return open;
+    return open || kiln_module_defines(module);
 }
 
 /* Some models need pictures of some pixels, sounds of some samples, or extents that halve without a
@@ -223,7 +225,8 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
     KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     if (open)
         require_small(entry);
-    if (open && !options->prefer_memory)
+    g_autoptr(KilnDefines) defines = kiln_defines_new(entry);
+    if (open && !defines && !options->prefer_memory)
         kiln_open_settle(entry);
     return TRUE;
 }

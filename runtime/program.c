@@ -10,6 +10,8 @@
 
 #include "graph/base/budget.h"
 #include "graph/base/map_file.h"
+#include "graph/module/define.h"
+#include "ir/define.h"
 #include "ir/plan.h"
 #include "runtime/fold_calls.h"
 #include "runtime/fold_file.h"
@@ -223,6 +225,24 @@ shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **e
     return TRUE;
 }
 
+/* With fixed shapes, too, data may decide dims: then the program is open. Shapes that the model
+ * refuses are refused where it is made. */
+static bool
+data_decides(const KilnProgram *program, const KilnBinding *bindings)
+{
+    const KilnModel *model = program->model;
+    if (model->ir_text) {
+        const GPtrArray *functions = model->ir->functions;
+        g_autoptr(KilnDefines) defines =
+            kiln_defines_new(g_ptr_array_index(functions, functions->len - 1));
+        return defines != NULL;
+    }
+    if (!kiln_module_may_define(model->module))
+        return false;
+    g_autoptr(KilnModule) shaped = kiln_specialise(model->module, bindings, program->target, NULL);
+    return shaped && kiln_module_defines(shaped);
+}
+
 static gboolean
 specialise_now(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
@@ -299,6 +319,7 @@ kiln_program_compile(KilnModel *loaded, const KilnCompileOptions *given, GError 
     g_autofree KilnBinding *bindings = initial_bindings(program, &options, &program->open, error);
     if (!bindings)
         return NULL;
+    program->open |= data_decides(program, bindings);
     gboolean good = program->open ? shape_open_program(program, bindings, error)
                                   : specialise_now(program, bindings, error);
     if (good && options.prefer_memory)

@@ -30,9 +30,12 @@ address_of(const KilnSession *session, const KilnSlot *slot)
     switch (slot->kind) {
     case KILN_SLOT_NONE:
         return NULL;
-    case KILN_SLOT_WEIGHT:
-        base = (char *)g_bytes_get_data(session->made->weights[slot->index], NULL);
+    case KILN_SLOT_WEIGHT: {
+        /* Calls that wait for a dim that data decides have no weights yet. */
+        GBytes *bytes = session->made->weights[slot->index];
+        base = bytes ? (char *)g_bytes_get_data(bytes, NULL) : NULL;
         break;
+    }
     case KILN_SLOT_STATE:
         base = session->states[slot->index];
         break;
@@ -126,8 +129,8 @@ with_room(const KilnSession *session, size_t need, size_t before)
     return grows && need <= SIZE_MAX / 4 ? MAX(need, 2 * before) : need;
 }
 
-static gboolean
-make_arena(KilnSession *session, size_t need, GError **error)
+gboolean
+kiln_session_make_arena(KilnSession *session, size_t need, GError **error)
 {
     size_t bytes = with_room(session, need, session->arena_bytes);
     if (session->user_arena && session->user_arena_bytes < need)
@@ -170,7 +173,7 @@ gboolean
 kiln_session_make_output(KilnSession *session, unsigned i, GError **error)
 {
     OutputSlot *output = &session->outputs[i];
-    size_t size = (size_t)session->made->outputs.info[i].bytes;
+    size_t size = (size_t)kiln_instance_output_room(session->made, i);
     if (kiln_session_carried_in_place(session, i))
         return TRUE;
     if (output->user || (output->own && output->own_bytes >= size))
@@ -197,7 +200,7 @@ make_outputs(KilnSession *session, GError **error)
 static gboolean
 make_memory(KilnSession *session, GError **error)
 {
-    return make_arena(session, (size_t)session->made->arena_bytes, error) &&
+    return kiln_session_make_arena(session, (size_t)session->made->arena_bytes, error) &&
            make_states(session, error) && make_outputs(session, error);
 }
 
@@ -213,6 +216,8 @@ fill_calls(KilnSession *session)
     }
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
+        if (!call->kernel) /* it waits for a dim that data decides */
+            continue;
         session->calls[c].run = kiln_kernel_entry(call->kernel, call->instr);
         session->calls[c].args = (KilnKernelArgs){
             .instr = call->instr,
@@ -494,11 +499,26 @@ check_outputs(KilnSession *session, const KilnSpecialisation *made, GError **err
     for (unsigned i = 0; i < made->outputs.n; i++) {
         const OutputSlot *output = &session->outputs[i];
         const KilnTensorInfo *info = &made->outputs.info[i];
+        if (kiln_instance_decides_output(made, i)) /* looked at when its size is known */
+            continue;
         if (output->user && output->user_bytes != (size_t)info->bytes)
             return throw_size("output", info, output->user_bytes, error);
     }
     session->outputs_changed = false;
     return TRUE;
+}
+
+void
+kiln_session_refill(KilnSession *session)
+{
+    fill_calls(session);
+    if (session->entries)
+        kiln_session_state_entries(session);
+    if (session->poison) {
+        kiln_poison_free(session->poison);
+        session->poison = kiln_poison_new(session->made->plan);
+    }
+    kiln_session_resolve(session, -1, UINT32_MAX);
 }
 
 /* The instance stands at other shapes: memory grows where it is too small, and all addresses are
@@ -509,17 +529,11 @@ retake(KilnSession *session, GError **error)
     const KilnSpecialisation *made = session->made;
     const size_t bytes = session->arena_bytes;
     if (!check_outputs(session, made, error) ||
-        !make_arena(session, (size_t)made->arena_bytes, error) || !make_outputs(session, error))
+        !kiln_session_make_arena(session, (size_t)made->arena_bytes, error) ||
+        !make_outputs(session, error))
         return FALSE;
     session->settled &= session->arena_bytes == bytes && kiln_instance_keeps(made);
-    fill_calls(session);
-    if (session->entries)
-        kiln_session_state_entries(session);
-    if (session->poison) {
-        kiln_poison_free(session->poison);
-        session->poison = kiln_poison_new(made->plan);
-    }
-    kiln_session_resolve(session, -1, UINT32_MAX);
+    kiln_session_refill(session);
     return TRUE;
 }
 
@@ -623,25 +637,34 @@ settled_calls(const KilnSession *session)
     return keeps ? kiln_instance_settled(session->made) : NULL;
 }
 
-/* The entry function of an object makes all calls without a look at what ends a run. */
-gboolean
-kiln_session_calls(const KilnSession *session, GError **error)
+/* Makes the calls from @from to @end - 1. */
+static gboolean
+make_calls(const KilnSession *session, uint32_t from, uint32_t end, GError **error)
 {
-    if (session->program->object && !session->cancel && !kiln_limits_current().ms)
-        return run_object(session, error);
     const bool *skips = settled_calls(session);
-    for (uint32_t c = 0; c < session->made->n_calls; c++) {
+    for (uint32_t c = from; c < end; c++) {
         if (!(skips && skips[c]) && !kiln_session_call(session, c, error))
             return FALSE;
     }
     return TRUE;
 }
 
+/* The entry function of an object makes all calls without a look at what ends a run. */
 gboolean
-kiln_session_calls_profiled(const KilnSession *session, GError **error)
+kiln_session_calls(KilnSession *session, GError **error)
+{
+    if (session->program->object && !session->cancel && !kiln_limits_current().ms)
+        return run_object(session, error);
+    if (kiln_instance_definitions(session->made))
+        return kiln_session_stages(session, make_calls, error);
+    return make_calls(session, 0, session->made->n_calls, error);
+}
+
+static gboolean
+profile_calls(const KilnSession *session, uint32_t from, uint32_t end, GError **error)
 {
     const bool *skips = settled_calls(session);
-    for (uint32_t c = 0; c < session->made->n_calls; c++) {
+    for (uint32_t c = from; c < end; c++) {
         if (skips && skips[c])
             continue;
         double start = now_ms();
@@ -652,6 +675,14 @@ kiln_session_calls_profiled(const KilnSession *session, GError **error)
             return FALSE;
     }
     return TRUE;
+}
+
+gboolean
+kiln_session_calls_profiled(KilnSession *session, GError **error)
+{
+    if (kiln_instance_definitions(session->made))
+        return kiln_session_stages(session, profile_calls, error);
+    return profile_calls(session, 0, session->made->n_calls, error);
 }
 
 /* Values that shapes depend on may change in place, so an open program looks at every run. */
@@ -697,6 +728,9 @@ kiln_session_run(KilnSession *session, GError **error)
     session->settled = session->ran;
     if (folded)
         kiln_cache_entry_unpin(session->entry);
+    if (session->lost) /* half of the instance has other shapes */
+        kiln_session_drop(session);
+    session->lost = false;
     for (unsigned i = 0; session->ran && i < session->made->outputs.n; i++)
         session->outputs[i].moved = false;
     if (session->ran)

@@ -92,6 +92,7 @@ struct KilnSession {
                                        object */
     KilnProfileEntry **entries;     /* in one block with their data; NULL unless it profiles */
     KilnPoison *poison;             /* NULL unless it poisons */
+    bool lost;                      /* what is made is of no use: a definition failed */
     bool settled;                   /* the arena has the results of calls that need not run again */
 };
 
@@ -103,9 +104,19 @@ gboolean kiln_session_make_output(KilnSession *session, unsigned i, GError **err
 /** Makes call @c, or all calls of a run: plainly, with their times in the profile, and once more
  * with poison in dead memory. */
 gboolean kiln_session_call(const KilnSession *session, uint32_t c, GError **error);
-gboolean kiln_session_calls(const KilnSession *session, GError **error);
-gboolean kiln_session_calls_profiled(const KilnSession *session, GError **error);
+gboolean kiln_session_calls(KilnSession *session, GError **error);
+gboolean kiln_session_calls_profiled(KilnSession *session, GError **error);
 gboolean kiln_session_calls_poisoned(KilnSession *session, GError **error);
+
+/** Makes all calls with @run, and stops before each definition to make what hangs on it ready
+ * (session_define.c). */
+typedef gboolean (*KilnCallsFn)(const KilnSession *session, uint32_t from, uint32_t end,
+                                GError **error);
+gboolean kiln_session_stages(KilnSession *session, KilnCallsFn run, GError **error);
+/** Gives the session an arena of @need bytes, unless the one that it has is as big. */
+gboolean kiln_session_make_arena(KilnSession *session, size_t need, GError **error);
+/** The instance stands at other shapes, and there is memory: calls and addresses follow. */
+void kiln_session_refill(KilnSession *session);
 
 /** Drops what was made for the shapes of the last run. */
 void kiln_session_drop(KilnSession *session);

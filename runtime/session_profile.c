@@ -15,7 +15,7 @@ kiln_session_state_entries(KilnSession *session)
         KilnProfileEntry *entry = session->entries[c];
         entry->instruction = kiln_instr_info(call->instr->kind)->name;
         entry->node = kiln_instr_label(call->instr);
-        entry->kernel = call->kernel->name;
+        entry->kernel = call->kernel ? call->kernel->name : "";
         entry->flops = cost.flops;
         entry->bytes = cost.bytes;
         entry->live_bytes = live[c];

@@ -6,7 +6,9 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "graph/module/define.h"
 #include "graph/module/folding.h"
+#include "ir/define.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/pipeline/pipeline.h"
@@ -129,6 +131,20 @@ bind_options(KilnProgram *program)
                               .data = program };
 }
 
+/* Numbers that data decides need an instance, which only open programs have. */
+static gboolean
+check_undecided(const KilnProgram *program, const KilnIRModule *ir, GError **error)
+{
+    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    g_autoptr(KilnDefines) defines = kiln_defines_new(entry);
+    if (!defines)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                      "%s: data decides the dim %s, which needs a program for all shapes%s%s",
+                      program->model->name, (const char *)g_ptr_array_index(defines->names, 0),
+                      program->refusal ? ": " : "", program->refusal ? program->refusal : "");
+}
+
 static KilnSpecialisation *
 make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
@@ -138,6 +154,10 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
         return NULL;
     begin_stage(program, bind_stage);
     KilnFolder *folder = NULL;
+    if (!check_undecided(program, ir, error)) {
+        kiln_ir_module_free(ir);
+        return NULL;
+    }
     if (!fold(program, ir, &folder, error)) {
         kiln_prefix_error(error, "%s: ", program->model->name);
         kiln_ir_module_free(ir);
@@ -198,6 +218,7 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
         memcpy(open[i].dims, program->inputs.types[i].dims, sizeof open[i].dims);
         *out_any = true;
     }
+    *out_any |= program->shaped && kiln_module_defines(program->shaped);
     return open;
 }
 
@@ -223,6 +244,8 @@ make_template(KilnProgram *program, const KilnBinding *bindings, GError **error)
     unsigned n = program->inputs.n;
     program->progress_done = program->progress_stage = 0;
     KilnIRModule *ir = any ? optimize(program, open, error) : NULL;
+    if (ir && !((KilnIRFunction *)g_ptr_array_index(ir->functions, ir->functions->len - 1))->open)
+        g_clear_pointer(&ir, kiln_ir_module_free); /* passes found all that data seemed to decide */
     if (!ir)
         return NULL;
     g_autofree GBytes **values = g_new0(GBytes *, (gsize)n + 1);

@@ -12,6 +12,7 @@
 #include "graph/base/budget.h"
 #include "graph/infer/infer.h"
 #include "graph/module.h"
+#include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
 #include "graph/node.h"
@@ -425,6 +426,7 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
     bool ignored,
         wanted = node->op != KILN_OP_const && g_hash_table_contains(settle->slice.nodes, node);
     if (!kiln_node_reinfer(node, error) ||
+        (kiln_node_define(node) && !kiln_node_reinfer(node, error)) ||
         (node->op == KILN_OP_gather && !kiln_gather_check(node, error)))
         return FALSE;
     if (node->op != KILN_OP_if && node->op != KILN_OP_loop && node->op != KILN_OP_scan)

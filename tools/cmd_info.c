@@ -2,6 +2,7 @@
 /* kiln info: what a model is: what its file says of itself, inputs and outputs, operators, size. */
 #include "tools/command.h"
 
+#include "graph/module/define.h"
 #include "graph/op/structure.h"
 #include "kiln.h"
 #include "passes/context/report.h"
@@ -9,6 +10,8 @@
 #include "passes/pass.h"
 #include "runtime/model.h"
 #include "runtime/program.h"
+#include "runtime/specialise.h"
+#include "runtime/targets.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -148,14 +151,45 @@ print_infos(const char *what, const KilnInfoList *list)
     }
 }
 
+/* Names of dims that data decides, and the most that each can be. */
 static void
-print_info(const KilnOptions *options, const KilnModel *model, const GArray *counts)
+print_defined(const KilnModel *model)
+{
+    KilnDefined defined[KILN_DEFINED_MAX];
+    kiln_foreach_node (node, kiln_module_entry(model->module)) {
+        uint32_t n = model->ir ? 0 : kiln_node_defines(node, defined);
+        for (uint32_t i = 0; i < n; i++) {
+            const KilnSize *most = &defined[i].most;
+            g_autofree char *bound = most->dim ? kiln_dim_to_string(most->dim)
+                                               : g_strdup_printf("%" G_GINT64_FORMAT, most->n);
+            printf("%-12s %s: 0..%s, which data decides\n", "dim",
+                   kiln_dim_as_name(defined[i].name), most->lost ? "" : bound);
+        }
+    }
+}
+
+/* The model with names for dims that data decides; NULL where there is none. */
+static KilnModel *
+with_defined(const KilnModel *model)
+{
+    if (model->ir || !kiln_module_may_define(model->module))
+        return NULL;
+    const KilnTarget *reference = kiln_target_by_name("ref", NULL);
+    KilnModule *shaped = kiln_specialise(model->module, NULL, reference, NULL);
+    return shaped ? kiln_model_beside(model, shaped, NULL) : NULL;
+}
+
+static void
+print_info(const KilnOptions *options, const KilnModel *model, const KilnModel *shaped,
+           const GArray *counts)
 {
     KilnUnitCost cost = cost_of(model);
     unsigned n = 0;
     print_metadata(kiln_model_metadata(model));
-    print_infos("input", &model->inputs);
-    print_infos("output", &model->outputs);
+    print_infos("input", &shaped->inputs);
+    print_infos("output", &shaped->outputs);
+    if (shaped != model)
+        print_defined(shaped);
     for (guint i = 0; i < counts->len; i++)
         n += g_array_index(counts, OpCount, i).n;
     printf("%-12s %u\n", model->ir ? "instructions" : "nodes", n);
@@ -232,14 +266,14 @@ write_metadata(KilnJson *json, const KilnMetadata *metadata)
 }
 
 static gboolean
-print_json(const KilnModel *model, const GArray *counts, GError **error)
+print_json(const KilnModel *model, const KilnModel *shaped, const GArray *counts, GError **error)
 {
     KilnUnitCost cost = cost_of(model);
     g_autoptr(GString) text = g_string_new(NULL);
     KilnJson json = kiln_report_begin(text);
     write_metadata(&json, kiln_model_metadata(model));
     write_infos(&json, "inputs", &model->inputs);
-    write_infos(&json, "outputs", &model->outputs);
+    write_infos(&json, "outputs", &shaped->outputs);
     kiln_json_string(&json, "level", model->ir ? "ir" : "graph");
     kiln_json_int(&json, "constant_bytes", cost.constant_bytes);
     kiln_json_int(&json, "flops", cost.flops);
@@ -264,9 +298,11 @@ info(KilnOptions *options, char **operands, void *data, GError **error)
     if (!model)
         return KILN_EXIT_FAILED;
     g_autoptr(GArray) counts = count_ops(model);
+    g_autoptr(KilnModel) with_names = with_defined(model);
+    const KilnModel *shaped = with_names ? with_names : model;
     if (options->json)
-        return print_json(model, counts, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
-    print_info(options, model, counts);
+        return print_json(model, shaped, counts, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
+    print_info(options, model, shaped, counts);
     return KILN_EXIT_OK;
 }
 

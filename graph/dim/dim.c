@@ -4,6 +4,7 @@
 
 #include "graph/arena.h"
 #include "graph/dim/dim_guess.h"
+#include "graph/dim/dim_defined.h"
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
@@ -173,13 +174,13 @@ kiln_dim_table_unref(KilnDimTable *table)
     g_free(table);
 }
 
-/* The one object that says what @dim says. What @dim borrows is copied where it is new. */
+/* The one object that says what @dim says. What @dim borrows is copied where it is new. The table
+ * is locked. */
 static KilnDim *
-intern(KilnDimTable *table, KilnDim *dim)
+intern_locked(KilnDimTable *table, KilnDim *dim)
 {
     dim->hash = hash_of(dim);
     dim->table = table;
-    g_mutex_lock(&table->lock);
     KilnDim *found = kiln_table_lookup(table->all, dim);
     if (!found) {
         found = kiln_arena_copy(table->arena, dim, sizeof *dim);
@@ -190,6 +191,14 @@ intern(KilnDimTable *table, KilnDim *dim)
                 kiln_arena_copy(table->arena, dim->u.terms, dim->n * sizeof *dim->u.terms);
         kiln_table_add(table->all, found);
     }
+    return found;
+}
+
+static KilnDim *
+intern(KilnDimTable *table, KilnDim *dim)
+{
+    g_mutex_lock(&table->lock);
+    KilnDim *found = intern_locked(table, dim);
     g_mutex_unlock(&table->lock);
     return found;
 }
@@ -219,6 +228,29 @@ const KilnDim *
 kiln_dim_name(KilnDimTable *table, const char *name)
 {
     return name_of(table, name);
+}
+
+const KilnDim *
+kiln_dim_define(KilnDimTable *table, const char *wanted, int64_t most)
+{
+    const KilnDimFacts facts = { .lo = 0, .hi = MAX(most, 0), .divisor = 1 };
+    g_autoptr(GString) text = g_string_new(wanted);
+    KilnDim *found = NULL;
+    g_mutex_lock(&table->lock);
+    for (unsigned i = 2; !found; i++) {
+        KilnDim dim = { .op = KILN_DIM_NAME };
+        dim.u.name.text = text->str;
+        dim.hash = hash_of(&dim);
+        const KilnDim *before = kiln_table_lookup(table->all, &dim);
+        const KilnDimFacts *has = before ? &before->u.name.facts : &facts;
+        if (has->lo == facts.lo && has->hi == facts.hi && has->divisor == facts.divisor) {
+            found = intern_locked(table, &dim);
+            found->u.name.facts = *has;
+        }
+        g_string_printf(text, "%s.%u", wanted, i);
+    }
+    g_mutex_unlock(&table->lock);
+    return found;
 }
 
 const KilnDim *

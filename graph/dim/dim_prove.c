@@ -2,6 +2,7 @@
 /* Questions about expressions: bounds by interval arithmetic, order by what atoms lie between. */
 #include "graph/dim.h"
 
+#include "graph/dim/dim_defined.h"
 #include "graph/dim/dim_priv.h"
 
 enum {
@@ -48,23 +49,31 @@ floor_wide(KilnDimWide a, KilnDimWide b)
     return a / b - (a % b < 0);
 }
 
-/* @most_of_name: the upper bound of names for which nobody stated one. */
-static Range range_of(const KilnDim *dim, int64_t most_of_name);
+/* What is known of names beside the facts. */
+typedef struct {
+    int64_t most;         /* the upper bound of names for which nobody stated one */
+    KilnDimBounds bounds; /* of some names; NULL: of none */
+    void *data;
+} Names;
+
+static const Names as_stated = { .most = KILN_DIM_MOST };
+
+static Range range_of(const KilnDim *dim, const Names *names);
 
 static Range
-range_of_term(const KilnDimTerm *term, int64_t most_of_name)
+range_of_term(const KilnDimTerm *term, const Names *names)
 {
     Range range = { term->coefficient, term->coefficient };
     for (uint32_t i = 0; i < term->n; i++)
-        range = multiply(range, range_of(term->atoms[i], most_of_name));
+        range = multiply(range, range_of(term->atoms[i], names));
     return range;
 }
 
 static Range
-range_of_floor(const KilnDim *dim, int64_t most_of_name)
+range_of_floor(const KilnDim *dim, const Names *names)
 {
-    Range a = range_of(dim->u.args[0], most_of_name);
-    Range b = range_of(dim->u.args[1], most_of_name);
+    Range a = range_of(dim->u.args[0], names);
+    Range b = range_of(dim->u.args[1], names);
     /* The divisor is 1 or more: the nearest one moves a quotient farthest from 0. */
     b.lo = MAX(b.lo, 1);
     b.hi = MAX(b.hi, b.lo);
@@ -73,27 +82,35 @@ range_of_floor(const KilnDim *dim, int64_t most_of_name)
 }
 
 static Range
-range_of(const KilnDim *dim, int64_t most_of_name)
+range_of_name(const KilnDim *dim, const Names *names)
+{
+    const KilnDimFacts *facts = &dim->u.name.facts;
+    int64_t lo, hi;
+    if (names->bounds && names->bounds(names->data, dim->u.name.text, &lo, &hi))
+        return (Range){ lo, hi };
+    return (Range){ facts->lo, facts->hi == KILN_DIM_MOST ? names->most : facts->hi };
+}
+
+static Range
+range_of(const KilnDim *dim, const Names *names)
 {
     Range range = { dim->number, dim->number }, a, b;
     switch (dim->op) {
     case KILN_DIM_NUMBER:
         return range;
     case KILN_DIM_NAME:
-        return (Range){ dim->u.name.facts.lo, dim->u.name.facts.hi == KILN_DIM_MOST
-                                                  ? most_of_name
-                                                  : dim->u.name.facts.hi };
+        return range_of_name(dim, names);
     case KILN_DIM_SUM:
         for (uint32_t i = 0; i < dim->n; i++) {
-            Range term = range_of_term(&dim->u.terms[i], most_of_name);
+            Range term = range_of_term(&dim->u.terms[i], names);
             range = (Range){ cut(range.lo + term.lo), cut(range.hi + term.hi) };
         }
         return range;
     case KILN_DIM_FLOOR:
-        return range_of_floor(dim, most_of_name);
+        return range_of_floor(dim, names);
     default:
-        a = range_of(dim->u.args[dim->n - 2], most_of_name);
-        b = range_of(dim->u.args[dim->n - 1], most_of_name);
+        a = range_of(dim->u.args[dim->n - 2], names);
+        b = range_of(dim->u.args[dim->n - 1], names);
         if (dim->op == KILN_DIM_MIN)
             return (Range){ MIN(a.lo, b.lo), MIN(a.hi, b.hi) };
         if (dim->op == KILN_DIM_MAX)
@@ -105,17 +122,31 @@ range_of(const KilnDim *dim, int64_t most_of_name)
 void
 kiln_dim_wide_range(const KilnDim *dim, KilnDimWide *lo, KilnDimWide *hi)
 {
-    Range range = range_of(dim, KILN_DIM_MOST);
+    Range range = range_of(dim, &as_stated);
     *lo = range.lo;
     *hi = range.hi;
+}
+
+static void
+range_with(const KilnDim *dim, const Names *names, int64_t *lo, int64_t *hi)
+{
+    Range range = dim ? range_of(dim, names) : (Range){ -most, most };
+    *lo = (int64_t)CLAMP(range.lo, INT64_MIN, INT64_MAX);
+    *hi = (int64_t)CLAMP(range.hi, INT64_MIN, INT64_MAX);
 }
 
 void
 kiln_dim_range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi)
 {
-    Range range = dim ? range_of(dim, most_of_name) : (Range){ -most, most };
-    *lo = (int64_t)CLAMP(range.lo, INT64_MIN, INT64_MAX);
-    *hi = (int64_t)CLAMP(range.hi, INT64_MIN, INT64_MAX);
+    const Names names = { .most = most_of_name };
+    range_with(dim, &names, lo, hi);
+}
+
+void
+kiln_dim_range_at(const KilnDim *dim, KilnDimBounds bounds, void *data, int64_t *lo, int64_t *hi)
+{
+    const Names names = { KILN_DIM_MOST, bounds, data };
+    range_with(dim, &names, lo, hi);
 }
 
 void
@@ -131,7 +162,7 @@ least(const KilnDimSum *sum)
 {
     KilnDimWide lo = sum->constant;
     for (uint32_t i = 0; i < sum->n; i++)
-        lo = cut(lo + range_of_term(&sum->terms[i], KILN_DIM_MOST).lo);
+        lo = cut(lo + range_of_term(&sum->terms[i], &as_stated).lo);
     return lo;
 }
 

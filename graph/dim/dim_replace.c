@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other expressions in the place of names, in the same table or in another one. */
+/* Names in expressions: other expressions in their place, in the same table or in another one; and
+ * whether some are there. */
 #include "graph/dim.h"
 
+#include "graph/dim/dim_defined.h"
 #include "graph/dim/dim_priv.h"
 
 typedef struct {
@@ -56,4 +58,18 @@ kiln_dim_replace(KilnDimTable *table, const KilnDim *dim, KilnDimReplace replace
 {
     const Replacing replacing = { table, replace, data };
     return dim ? replaced(&replacing, dim) : NULL;
+}
+
+bool
+kiln_dim_any_name(const KilnDim *dim, bool (*matches)(void *data, const char *name), void *data)
+{
+    bool found = dim && dim->op == KILN_DIM_NAME && matches(data, dim->u.name.text);
+    for (uint32_t i = 0; dim && !found && i < kiln_dim_arity(dim->op); i++)
+        found = kiln_dim_any_name(dim->u.args[i], matches, data);
+    for (uint32_t i = 0; dim && dim->op == KILN_DIM_SUM && !found && i < dim->n; i++) {
+        const KilnDimTerm *term = &dim->u.terms[i];
+        for (uint32_t k = 0; k < term->n && !found; k++)
+            found = kiln_dim_any_name(term->atoms[k], matches, data);
+    }
+    return found;
 }

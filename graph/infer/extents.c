@@ -243,6 +243,15 @@ expanded_elements(Elements *out)
         set(out, k, kiln_infer_ratio(out->in, 0, 0));
 }
 
+/* Each is a name, as far as nothing else is known. */
+static void
+defined_elements(Elements *out)
+{
+    const KilnStrings *names = &kiln_attrs(out->in->node, define)->names;
+    for (uint32_t k = 0; k < out->n && k < names->n; k++)
+        out->v[k] = kiln_dim_name(out->in->dims, names->v[k]);
+}
+
 /* --- arithmetic: each function gives NULL where it does not know --- */
 
 typedef struct {
@@ -435,6 +444,7 @@ reduced_element(Elements *out)
 
 // clang-format off
 static void (*const functions[KILN_OP_END])(Elements *out) = {
+    [KILN_OP_define] = defined_elements,
     [KILN_OP_shape] = shape_elements,
     [KILN_OP_size] = size_element,
     [KILN_OP_identity] = copied_elements,
@@ -486,6 +496,8 @@ may_be_open(const KilnInfer *in)
             return true;
     }
     bool reads_shape = in->node->op == KILN_OP_shape || in->node->op == KILN_OP_size;
+    if (in->node->op == KILN_OP_define)
+        return true;
     return reads_shape && kiln_infer_type(in, 0)->rank > 0;
 }
 

@@ -256,3 +256,18 @@ KILN_INFER(random)
     in->out[0] = out;
     return TRUE;
 }
+
+/* --- define --- */
+
+KILN_INFER(define)
+{
+    const KilnStrings *names = &kiln_attrs(in->node, define)->names;
+    int64_t n = kiln_infer_list_length(in, 0);
+    if (!kiln_infer_require_list(in, 0, KILN_SET(i64) | KILN_SET(i32), true, error))
+        return FALSE;
+    if (n >= 0 && n != names->n)
+        return kiln_infer_throw_shape(in->node, 0, error, "%u elements, as there are names",
+                                      names->n);
+    in->out[0] = *kiln_infer_type(in, 0);
+    return TRUE;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape functions of what selects by value: compress, non_zero, non_max_suppression. How much they
- * select is known only with the data, so that dim stays open unless the data is known. */
+/* Shape functions of what selects by value: compress, non_zero, non_max_suppression, unique. How
+ * much they select is known only with the data. So that dim is open unless the data is known, and
+ * has the name that the node defines (graph/module/define.h). */
 #include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/gather.h"
@@ -31,6 +32,19 @@ KILN_INFER(compress)
         kiln_dim_set(&out, axis, condition ? kept : KILN_DIM_UNKNOWN);
     in->out[0] = out;
     return TRUE;
+}
+
+/* --- dims that data decides --- */
+
+/* Dim @d of result @r has the name @count, where there is one and no number is known. */
+static void
+set_count(KilnInfer *in, uint32_t r, int d, const char *count)
+{
+    KilnType *out = &in->out[r];
+    if (count && !kiln_type_knows_dim(out, d)) {
+        out->dims[d] = KILN_DIM_UNKNOWN;
+        out->open[d] = kiln_dim_name(in->dims, count);
+    }
 }
 
 /* --- non_zero --- */
@@ -65,6 +79,7 @@ KILN_INFER(non_zero)
     in->out[0] = kiln_infer_unknown(KILN_DTYPE_i64, 2);
     kiln_dim_set(&in->out[0], 0, x->rank);
     non_zero_known(in);
+    set_count(in, 0, 1, kiln_attrs(in->node, non_zero)->count);
     return TRUE;
 }
 
@@ -89,5 +104,38 @@ KILN_INFER(non_max_suppression)
     }
     in->out[0] = kiln_infer_unknown(KILN_DTYPE_i64, 2);
     kiln_dim_set(&in->out[0], 1, 3);
+    set_count(in, 0, 0, kiln_attrs(in->node, non_max_suppression)->count);
+    return TRUE;
+}
+
+/* --- unique --- */
+
+/* The indices of the first occurrences and the counts have an element per unique one, the inverse
+ * has one per element of the operand. */
+KILN_INFER(unique)
+{
+    const KilnAttrs_unique *attrs = kiln_attrs(in->node, unique);
+    const KilnType *x = kiln_infer_type(in, 0);
+    bool flat = attrs->axis == G_MININT64;
+    int axis = 0;
+    if (!flat && x->rank >= 0 && !kiln_infer_axis(x->rank, attrs->axis, &axis, error))
+        return FALSE;
+    KilnType out = flat ? kiln_infer_unknown(x->dtype, 1) : kiln_infer_plain(x);
+    if (out.rank >= 0) {
+        kiln_dim_set(&out, axis, KILN_DIM_UNKNOWN);
+        in->out[0] = out;
+        set_count(in, 0, axis, attrs->count);
+    } else {
+        in->out[0] = out;
+    }
+    for (uint32_t r = 1; r < in->node->n_results; r++) {
+        in->out[r] = kiln_infer_unknown(KILN_DTYPE_i64, 1);
+        if (r != 2)
+            set_count(in, r, 0, attrs->count);
+        else if (!flat && x->rank >= 0)
+            kiln_dim_copy(&in->out[r], 0, x, axis);
+        else if (x->rank >= 0 && !kiln_dim_product(&in->out[r], 0, x, 0, x->rank, error))
+            return FALSE;
+    }
     return TRUE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/binding.h"
 
+#include "graph/module/define.h"
 #include "graph/module/folding.h"
 
 #include <string.h>
@@ -107,13 +108,46 @@ has_numbers(const KilnType *type, KilnDimBinding *binding)
     return known;
 }
 
+/* Names that nodes define, within what bounds them at the numbers of the names before. False where
+ * a bound has no number. */
+static bool
+add_defined(KilnDimBinding *binding, const KilnModule *module, unsigned variant, int64_t scale)
+{
+    KilnDefined defined[KILN_DEFINED_MAX];
+    kiln_foreach_node (node, kiln_module_entry(module)) {
+        uint32_t n = kiln_node_defines(node, defined);
+        for (uint32_t i = 0; i < n; i++) {
+            int64_t most = defined[i].most.lost ? INT64_MAX : defined[i].most.n;
+            if (defined[i].most.dim &&
+                !kiln_dim_evaluate(defined[i].most.dim, kiln_dim_binding_lookup, binding, &most,
+                                   NULL))
+                return false;
+            uint32_t before = binding->n;
+            add_name(binding, defined[i].name, variant, scale);
+            if (binding->n > before)
+                binding->names[before].number = MIN(binding->names[before].number, most);
+        }
+    }
+    return true;
+}
+
+static uint32_t
+count_defined(const KilnModule *module)
+{
+    KilnDefined ignored[KILN_DEFINED_MAX];
+    uint32_t n = 0;
+    kiln_foreach_node (node, kiln_module_entry(module))
+        n += kiln_node_defines(node, ignored);
+    return n;
+}
+
 KilnDimBinding *
 kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t scale)
 {
     const GPtrArray *inputs = kiln_module_inputs(module);
     KilnDimBinding *binding = kiln_arena_new0(module->arena, KilnDimBinding, 1);
-    binding->names =
-        kiln_arena_new0(module->arena, KilnBoundName, (size_t)inputs->len * KILN_MAX_RANK + 1);
+    size_t room = (size_t)inputs->len * KILN_MAX_RANK + count_defined(module);
+    binding->names = kiln_arena_new0(module->arena, KilnBoundName, room + 1);
     for (guint i = 0; i < inputs->len; i++) {
         const KilnType *type = &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type;
         for (int d = 0; d < type->rank; d++) {
@@ -126,7 +160,7 @@ kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t sca
                          binding))
             return NULL;
     }
-    return binding;
+    return add_defined(binding, module, variant, scale) ? binding : NULL;
 }
 
 /* --- numbers beside expressions --- */

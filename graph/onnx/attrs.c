@@ -2,6 +2,7 @@
 /* Attributes of an ONNX node: by name and kind into the typed attributes of graph/ops, or taken one
  * by one by converters. Every attribute is accounted for. */
 #include "graph/module.h"
+#include "graph/module/define.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/opset.h"
@@ -182,7 +183,8 @@ bool
 kiln_onnx_attr_is_own(KilnOp op, const char *name)
 {
     return (op == KILN_OP_batch_normalization && strcmp(name, "axis") == 0) ||
-           (kiln_op_has(op, KILN_TRAIT_RANDOM) && strcmp(name, "stream") == 0);
+           (kiln_op_has(op, KILN_TRAIT_RANDOM) && strcmp(name, "stream") == 0) ||
+           (kiln_op_counts(op) && strcmp(name, "count") == 0);
 }
 
 gboolean

@@ -49,15 +49,15 @@ parse_fact(KilnParser *parser, KilnDimFacts *facts)
 {
     const struct {
         const char *key;
-        int64_t *number;
-    } keys[] = { { "least", &facts->lo },
-                 { "most", &facts->hi },
-                 { "multiple", &facts->divisor },
-                 { "hint", &facts->hint } };
+        int64_t *number, least, most;
+    } keys[] = { { "least", &facts->lo, 0, G_MAXINT64 },
+                 { "most", &facts->hi, 0, G_MAXINT64 },
+                 { "multiple", &facts->divisor, 1, G_MAXINT32 },
+                 { "hint", &facts->hint, 1, G_MAXINT32 } };
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (kiln_parse_accept_word(parser, keys[i].key))
             return kiln_parse_expect(parser, '=') &&
-                   kiln_parse_i64(parser, 1, G_MAXINT32, keys[i].number);
+                   kiln_parse_i64(parser, keys[i].least, keys[i].most, keys[i].number);
     }
     return kiln_parse_throw(parser, "least, most, multiple or hint");
 }

@@ -10,6 +10,7 @@
 #include "ir/lower/lower_priv.h"
 
 #include "graph/base/budget.h"
+#include "graph/module/define.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
 #include "graph/op/offload.h"
@@ -40,10 +41,19 @@ kiln_lower_throw_unknown(const KilnNode *node, uint32_t i, GError **error)
 
 /* --- what is wanted --- */
 
+static bool
+defines(const KilnNode *node)
+{
+    KilnDefined ignored[KILN_DEFINED_MAX];
+    return kiln_node_defines(node, ignored) > 0;
+}
+
 /* Every result is known: no instruction computes it. */
 static bool
 is_decided(const KilnNode *node)
 {
+    if (defines(node))
+        return false;
     for (uint32_t r = 0; r < node->n_results; r++) {
         const KilnValue *value = &node->results[r];
         if (!value->known || value->known->n != kiln_type_elements(&value->type))
@@ -67,7 +77,7 @@ is_wanted(const KilnLower *l, const KilnNode *node)
         if (kiln_lower_wants(l, node, r))
             return true;
     }
-    return false;
+    return defines(node); /* dims of other values hang on it */
 }
 
 bool

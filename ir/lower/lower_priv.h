@@ -119,6 +119,10 @@ gboolean kiln_lower_pad(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_split(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_compress(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_constant_of_shape(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_define(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_non_zero(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_non_max_suppression(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_call(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
 

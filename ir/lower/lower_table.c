@@ -88,6 +88,12 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_resize]   = { ATTRS(resize) },
     [KILN_OP_compress] = { VIA(compress) },
 
+    /* dims that data decides */
+    [KILN_OP_define]   = { VIA(define) },
+    [KILN_OP_non_zero] = { VIA(non_zero) },
+    [KILN_OP_non_max_suppression] = { VIA(non_max_suppression) },
+    [KILN_OP_unique]   = { VIA(unique) },
+
     /* signals */
     [KILN_OP_dft]               = { ATTRS(dft) },
     [KILN_OP_mel_weight_matrix] = { .reads = AT(0) | AT(1) },

@@ -33,6 +33,8 @@ KilnFirstFit *kiln_first_fit_new(KilnLife *lives, uint32_t n);
 void kiln_first_fit_free(KilnFirstFit *fit);
 /** Sets offsets and returns the height. Depends on the sizes alone. Allocates nothing. */
 int64_t kiln_first_fit_place(KilnFirstFit *fit);
+/** The same for lives that begin behind step @step; the others stay where they are. */
+int64_t kiln_first_fit_place_behind(KilnFirstFit *fit, int64_t step);
 
 typedef enum {
     KILN_PLACED,

@@ -8,8 +8,6 @@
 
 #include "graph/base/number.h"
 
-#include <string.h>
-
 struct KilnFirstFit {
     KilnLife *lives;
     uint32_t n;
@@ -107,12 +105,24 @@ list_nearby(KilnFirstFit *fit, uint32_t life)
 int64_t
 kiln_first_fit_place(KilnFirstFit *fit)
 {
+    return kiln_first_fit_place_behind(fit, -1);
+}
+
+int64_t
+kiln_first_fit_place_behind(KilnFirstFit *fit, int64_t step)
+{
     int64_t arena = 0;
     sort_by_size(fit);
-    memset(fit->placed, 0, fit->n * sizeof *fit->placed);
+    for (uint32_t i = 0; i < fit->n; i++) {
+        fit->placed[i] = fit->lives[i].first <= step && fit->lives[i].size > 0;
+        if (fit->placed[i])
+            arena = MAX(arena, kiln_add_capped(fit->lives[i].offset, fit->lives[i].size));
+    }
     for (uint32_t i = 0; i < fit->n; i++) {
         KilnLife *life = &fit->lives[fit->order[i]];
         int64_t at = 0;
+        if (life->first <= step)
+            continue;
         uint32_t n = life->size ? list_nearby(fit, fit->order[i]) : 0;
         for (uint32_t k = 0; k < n; k++) {
             const KilnLife *other = &fit->lives[fit->nearby[k]];

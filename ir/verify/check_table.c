@@ -327,6 +327,83 @@ check_extents(KilnCheck *check, GError **error)
     return kiln_check_length(check, "values", (uint32_t)kiln_type_elements(out), true, error);
 }
 
+static gboolean
+check_define(KilnCheck *check, GError **error)
+{
+    const KilnType *numbers = kiln_check_type(check, 0);
+    int64_t n = kiln_type_elements(numbers);
+    if (numbers->dtype != KILN_DTYPE_i64 && numbers->dtype != KILN_DTYPE_i32)
+        return kiln_check_throw(check, 0, "i64 or i32", error);
+    return kiln_check_length(check, "values", (uint32_t)n, false, error) &&
+           kiln_check_length(check, "most", (uint32_t)n, false, error);
+}
+
+/* Operand @i is one i64: how many elements there are. */
+static gboolean
+check_count(const KilnCheck *check, uint32_t i, GError **error)
+{
+    const KilnType *count = kiln_check_type(check, i);
+    return (count->dtype == KILN_DTYPE_i64 && kiln_type_elements(count) == 1) ||
+           kiln_check_throw(check, i, "one element of i64", error);
+}
+
+/* Operand @i has rank 1, the type @dtype, and room for @n elements. */
+static gboolean
+check_room(const KilnCheck *check, uint32_t i, KilnDType dtype, int64_t n, GError **error)
+{
+    const KilnType *room = kiln_check_type(check, i);
+    if (!room || (room->dtype == dtype && room->rank == 1 && room->dims[0] == n))
+        return TRUE;
+    g_autofree char *expected =
+        g_strdup_printf("%s[%" G_GINT64_FORMAT "]", kiln_dtype_name(dtype), n);
+    return kiln_check_throw(check, i, expected, error);
+}
+
+static gboolean
+check_non_zero(KilnCheck *check, GError **error)
+{
+    const KilnType *x = kiln_check_type(check, 2);
+    return check_count(check, 1, error) &&
+           check_room(check, 0, KILN_DTYPE_i64, x->rank * kiln_type_elements(x), error);
+}
+
+static gboolean
+check_suppression(KilnCheck *check, GError **error)
+{
+    const KilnType *boxes = kiln_check_type(check, 2), *scores = kiln_check_type(check, 3);
+    if (boxes->rank != 3 || boxes->dims[2] != 4)
+        return kiln_check_throw(check, 2, "dims of [batches,boxes,4]", error);
+    if (scores->rank != 3 || scores->dims[0] != boxes->dims[0] || scores->dims[2] != boxes->dims[1])
+        return kiln_check_throw(check, 3, "dims of [batches,classes,boxes]", error);
+    for (uint32_t i = 4; i < check->instr->n_operands; i++) {
+        const KilnType *scalar = kiln_check_type(check, i);
+        if (scalar && (kiln_type_elements(scalar) != 1 ||
+                       scalar->dtype != (i == 4 ? KILN_DTYPE_i64 : KILN_DTYPE_f32)))
+            return kiln_check_throw(check, i, i == 4 ? "one element of i64" : "one element of f32",
+                                    error);
+    }
+    const KilnType *room = kiln_check_type(check, 0);
+    bool fits = room->dtype == KILN_DTYPE_i64 && room->rank == 2 && room->dims[1] == 3;
+    return check_count(check, 1, error) && (fits || kiln_check_throw(check, 0, "i64[n,3]", error));
+}
+
+static gboolean
+check_unique(KilnCheck *check, GError **error)
+{
+    const KilnType *x = kiln_check_type(check, 5);
+    int64_t stated = kiln_instr_attrs(check->instr, unique)->axis;
+    int axis = stated == G_MININT64 ? -1 : kiln_type_axis(x, stated);
+    if (stated != G_MININT64 && axis < 0)
+        return kiln_throw(error, KILN_ERROR_INVALID, "axis: expected one of operand 5");
+    int64_t n = axis < 0 ? kiln_type_elements(x) : x->dims[axis];
+    for (uint32_t i = 2; i < 5; i++) {
+        if (!check_room(check, i, KILN_DTYPE_i64, n, error))
+            return FALSE;
+    }
+    return check_count(check, 1, error) &&
+           check_room(check, 0, x->dtype, kiln_type_elements(x), error);
+}
+
 /* The channels, which are part of the size, do not matter. */
 static gboolean
 prepare_affine_grid(KilnCheck *check, GError **error)
@@ -498,6 +575,10 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_range]     = { .alone = check_range },
     [KILN_INSTR_eye_like]  = { .alone = check_eye_like },
     [KILN_INSTR_extents]   = { .alone = check_extents },
+    [KILN_INSTR_define]    = { .alone = check_define },
+    [KILN_INSTR_non_zero]  = { .alone = check_non_zero },
+    [KILN_INSTR_non_max_suppression] = { .alone = check_suppression },
+    [KILN_INSTR_unique]    = { .alone = check_unique },
     [KILN_INSTR_affine_grid] = { .prepare = prepare_affine_grid },
     [KILN_INSTR_resize]    = { .alone = check_resize },
     [KILN_INSTR_pack]      = { .alone = check_pack },

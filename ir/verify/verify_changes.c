@@ -410,6 +410,7 @@ check_changes(Look *look, GError **error)
             return FALSE;
     }
     return check_instrs(look, error) && check_lives(look, error) &&
+           kiln_defines_verify(function, error) &&
            (function->arena_bytes < 0 || kiln_verify_plan(function, error));
 }
 

@@ -56,6 +56,10 @@ kiln_prefetch_buffers(const GPtrArray *list, guint i)
         __builtin_prefetch(second->next->user);
 }
 
+/** Checks that each name is defined once and not in an input, and that instructions that need its
+ * number stand behind. */
+gboolean kiln_defines_verify(const KilnIRFunction *function, GError **error);
+
 /** Checks the uses of a buffer against the instructions. */
 gboolean kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error);
 /** The same, and the name, type and weight of a buffer of its function. */

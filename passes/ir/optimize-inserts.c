@@ -23,6 +23,7 @@
  * element; what calls want is not known, so that a call's buffers stay aligned as allocs are, and
  * dense. */
 #include "graph/base/alloc.h"
+#include "ir/define.h"
 #include "passes/pass.h"
 #include "passes/query_ir/lives.h"
 #include "passes/query_ir/strided_use.h"
@@ -53,6 +54,7 @@ typedef struct {
     KilnBuffer *zero; /* of the type that was padded last; NULL: none yet */
     int64_t *taken;   /* by buffer id: the number of the look that found a place for it */
     int64_t n_looks;
+    const KilnDefines *defines; /* NULL: data decides no dim */
 } Inserts;
 
 /* --- which concats --- */
@@ -247,6 +249,7 @@ may_move(const Inserts *inserts, const KilnInstr *concat, const Joint *joint, co
         return false;
     PASS_GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
     PASS_GUARD(operand_whole, is_all(concat, joint, piece));
+    PASS_GUARD(place_known_in_time, kiln_defines_in_time(inserts->defines, concat, piece->origin));
     PASS_GUARD(first_place, inserts->taken[piece->origin->id] != inserts->n_looks);
     PASS_GUARD(operand_complete, from->last_write < step);
     PASS_GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
@@ -547,7 +550,8 @@ join_all(KilnIRFunction *function, KilnPassContext *context, bool *out_any, GErr
         return TRUE;
     KilnLives *lives = kiln_pass_lives(context, function);
     g_autofree int64_t *taken = g_new0(int64_t, function->buffers->len + 1);
-    Inserts inserts = { lives, context, NULL, taken, 0 };
+    g_autoptr(KilnDefines) defines = kiln_defines_new(function);
+    Inserts inserts = { lives, context, NULL, taken, 0, defines };
     /* A concat that is gone may make room for one that came before. */
     for (bool any = true; any && concats->len > 0;) {
         if (!join_concats(&inserts, concats, &any, error))

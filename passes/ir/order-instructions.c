@@ -18,6 +18,8 @@
  * deallocs behind the last. */
 #include "passes/pass.h"
 
+#include "ir/define.h"
+
 #include <string.h>
 
 static const char rule[] = "order";
@@ -124,6 +126,28 @@ depend(Dependences *d, const KilnBufferUse *use, int number)
     d->writer[id] = number;
 }
 
+/* The definitions that were met, by number. */
+typedef struct {
+    uint32_t n;
+    int *at;
+} Defined;
+
+/* What needs a dim that data decides stays behind its definition. Definitions keep their order. */
+static void
+depend_on_dims(Dependences *d, const KilnDefines *defines, const KilnInstr *instr, int number,
+               Defined *latest)
+{
+    if (!defines)
+        return;
+    uint32_t stage = kiln_defines_stage_of_instr(defines, instr);
+    if (instr->kind == KILN_INSTR_define)
+        stage = MAX(stage, latest->n);
+    if (stage > 0)
+        add_edge(d, latest->at[stage - 1], number);
+    if (instr->kind == KILN_INSTR_define)
+        latest->at[latest->n++] = number;
+}
+
 static void
 find_dependences(Order *order, const KilnIRFunction *function)
 {
@@ -133,6 +157,9 @@ find_dependences(Order *order, const KilnIRFunction *function)
         writer[i] = readers[i] = -1;
     Dependences d = { g_array_new(FALSE, FALSE, sizeof(Edge)), writer, readers,
                       g_array_new(FALSE, FALSE, sizeof(Edge)) };
+    g_autoptr(KilnDefines) defines = kiln_defines_new(function);
+    g_autofree int *at = g_new(int, defines ? defines->instrs->len + 1 : 1);
+    Defined latest = { 0, at };
     int call = -1;
     for (int i = 0; i < order->n; i++) {
         const KilnInstr *instr = order->instrs[i];
@@ -140,6 +167,7 @@ find_dependences(Order *order, const KilnIRFunction *function)
             if (instr->operands[k].buffer)
                 depend(&d, &instr->operands[k], i);
         }
+        depend_on_dims(&d, defines, instr, i, &latest);
         if (instr->kind == KILN_INSTR_call) { /* what it does beside its results is not known */
             add_edge(&d, call, i);
             call = i;

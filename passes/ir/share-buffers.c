@@ -26,6 +26,7 @@
  * A bigger buffer lives on with the result: it does so only where no more lives at once than did
  * before the pass. */
 #include "graph/base/alloc.h"
+#include "ir/define.h"
 #include "passes/pass.h"
 #include "passes/query_ir/lives.h"
 
@@ -38,7 +39,8 @@ enum {
 typedef struct {
     KilnPassContext *context;
     KilnLives *lives;
-    bool waits; /* the peak forbade something: what is shared later may make room */
+    const KilnDefines *defines; /* NULL: data decides no dim */
+    bool waits;                 /* the peak forbade something: what is shared later may make room */
 } Sharing;
 
 /* --- what may share --- */
@@ -99,12 +101,15 @@ may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t
 }
 
 static bool
-may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
+may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t k)
 {
     KilnPassContext *context = sharing->context;
     KilnBuffer *source = instr->operands[k].buffer;
     const KilnBuffer *from = kiln_buffer_origin(source);
+    const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
     PASS_GUARD(source_whole, kiln_buffer_is_whole(source));
+    PASS_GUARD(output_sized_in_time, to->kind != KILN_BUFFER_OUTPUT ||
+                                         kiln_defines_in_time(sharing->defines, instr, from));
     PASS_GUARD(source_dies_here, kiln_lives_facts(sharing->lives, from)->last ==
                                      sharing->lives->places[instr->id].step);
     return true;
@@ -215,7 +220,7 @@ share_result(Sharing *sharing, KilnInstr *instr, uint32_t out)
         return false;
     uint32_t n = MIN(instr->n_operands, (uint32_t)KILN_SHARE_OPERANDS);
     for (uint32_t k = 0; k < n; k++) {
-        if (!may_share(sharing, instr, out, k) || !may_share_whole(sharing, instr, k))
+        if (!may_share(sharing, instr, out, k) || !may_share_whole(sharing, instr, out, k))
             continue;
         const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
         const KilnFacts *gone = kiln_lives_facts(sharing->lives, to);
@@ -242,7 +247,8 @@ static bool
 share_all(KilnIRFunction *function, KilnPassContext *context)
 {
     KilnLives *lives = kiln_pass_lives(context, function);
-    Sharing sharing = { context, lives, false };
+    g_autoptr(KilnDefines) defines = kiln_defines_new(function);
+    Sharing sharing = { context, lives, defines, false };
     bool changed = false, any;
     do {
         any = sharing.waits = false;

@@ -25,6 +25,7 @@
 #include "runtime/model.h"
 #include "runtime/open/carry.h"
 #include "runtime/open/regions.h"
+#include "runtime/open/define.h"
 
 #include <string.h>
 
@@ -52,12 +53,14 @@ struct KilnInstance {
     uint64_t settled_mask;
     KeptPlace *kept; /* of settled results */
     guint n_kept;
-    bool keeps; /* settled results are valid after the last move */
+    bool keeps;                   /* settled results are valid after the last move */
+    KilnDefinitions *definitions; /* NULL: data decides no dim */
 };
 
 static void
 free_instance(KilnInstance *instance)
 {
+    kiln_definitions_free(instance->definitions);
     kiln_first_fit_free(instance->fit);
     kiln_open_fields_free(instance->fields);
     kiln_ir_function_free(instance->function);
@@ -208,8 +211,9 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
     instance->arena = kiln_arena_new();
     out->function = instance->function;
     make_calls(out, instance);
-    kiln_open_strip(instance->fields);
     make_plan(out, instance);
+    instance->definitions = kiln_definitions_new(out, instance->fields, &instance->next);
+    kiln_open_strip(instance->fields);
     make_settled(out, instance);
     make_binder(out, instance);
     find_states(instance);
@@ -218,10 +222,18 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
 
 /* --- moving --- */
 
+/* What changed, and which stage of a run knows it (ir/define.h). */
+typedef struct {
+    uint64_t mask;
+    uint32_t stage;
+} Change;
+
 static bool
-is_touched(const KilnInstance *instance, uint32_t c, uint64_t changed)
+is_touched(const KilnInstance *instance, uint32_t c, Change change)
 {
-    return !instance->stands || instance->masks[c] & changed;
+    if (instance->definitions && instance->definitions->stages[c] != change.stage)
+        return false;
+    return !instance->stands || instance->masks[c] & change.mask;
 }
 
 /* Gives call @c the region for the numbers that it moves to. */
@@ -244,7 +256,7 @@ choose_region(KilnSpecialisation *out, uint32_t c, GError **error)
 
 /* Chooses the kernels of calls whose numbers changed, and the forms of their weights. */
 static gboolean
-choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
+choose_kernels(KilnSpecialisation *out, Change changed, GError **error)
 {
     KilnInstance *instance = out->instance;
     for (uint32_t c = 0; c < out->n_calls; c++) {
@@ -274,7 +286,7 @@ choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
 
 /* Kernels prepare, and say how much scratch they want with the weights that they got. */
 static gboolean
-prepare_calls(KilnSpecialisation *out, uint64_t changed, GError **error)
+prepare_calls(KilnSpecialisation *out, Change changed, GError **error)
 {
     KilnInstance *instance = out->instance;
     for (uint32_t c = 0; c < out->n_calls; c++) {
@@ -310,23 +322,62 @@ place_within_bounds(KilnSpecialisation *out)
     return true;
 }
 
+/* The bytes of life @i: those of the bounds where data decides them, so that it need not move. */
+static int64_t
+size_of_life(const KilnInstance *instance, const KilnLife *life, uint32_t i)
+{
+    const KilnDefinitions *definitions = instance->definitions;
+    uint32_t at = definitions ? definitions->life_dims[i] : 0;
+    if (!life->buffer)
+        return life->size;
+    if (!at)
+        return kiln_buffer_bytes_planned(life->buffer);
+    int64_t bytes = kiln_definitions_most(definitions, &instance->next,
+                                          g_array_index(definitions->sizes, KilnSize, at - 1));
+    return bytes > INT64_MAX - KILN_ALIGNMENT ? INT64_MAX : (int64_t)kiln_align_up((size_t)bytes);
+}
+
+/* Places the lives that begin behind step @step; those before stay. */
+static void
+place_behind(KilnSpecialisation *out, int64_t step)
+{
+    KilnInstance *instance = out->instance;
+    KilnMemoryPlan *plan = out->plan;
+    if (step >= 0)
+        plan->arena = MAX(plan->arena, kiln_first_fit_place_behind(instance->fit, step));
+    else if (!place_within_bounds(out))
+        plan->arena = kiln_first_fit_place(instance->fit);
+    for (uint32_t i = 0; instance->definitions && i < plan->n_lives; i++)
+        instance->definitions->room[i] = plan->lives[i].size;
+}
+
+/* True where what changed behind step @step fits into the places that it has. */
+static bool
+has_room(const KilnInstance *instance, const KilnMemoryPlan *plan, int64_t step)
+{
+    bool fits = step >= 0;
+    for (uint32_t i = 0; i < plan->n_lives && fits; i++)
+        fits = plan->lives[i].size <= instance->definitions->room[i];
+    return fits;
+}
+
+/* @step: the last one that has run; -1 before the first. */
 static gboolean
-place(KilnSpecialisation *out, GError **error)
+place(KilnSpecialisation *out, int64_t step, GError **error)
 {
     KilnInstance *instance = out->instance;
     KilnMemoryPlan *plan = out->plan;
     plan->sum = 0;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         KilnLife *life = &plan->lives[i];
-        if (life->buffer)
-            life->size = kiln_buffer_bytes_planned(life->buffer);
+        life->size = size_of_life(instance, life, i);
         plan->sum = kiln_add_capped(plan->sum, life->size);
     }
     if (plan->sum == INT64_MAX)
         return kiln_throw(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
                           out->function->name);
-    if (!place_within_bounds(out))
-        plan->arena = kiln_first_fit_place(instance->fit);
+    if (!has_room(instance, plan, step))
+        place_behind(out, step);
     out->arena_bytes = plan->arena;
     instance->function->arena_bytes = plan->arena;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
@@ -341,6 +392,13 @@ place(KilnSpecialisation *out, GError **error)
     return !excess || kiln_memory_excess_throw(excess, plan, error);
 }
 
+/* Calls of later stages have no kernel yet. */
+static bool
+packs(const KilnBoundCall *call, uint32_t i)
+{
+    return call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i);
+}
+
 static void
 fill_slots(KilnSpecialisation *out)
 {
@@ -352,7 +410,7 @@ fill_slots(KilnSpecialisation *out)
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
             KilnSlot *slot = &out->slots[call->first_slot + i];
             *slot = kiln_bind_slot(&instance->binder, call->instr->operands[i].buffer);
-            if (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i))
+            if (packs(call, i))
                 slot->kind = KILN_SLOT_NONE;
         }
     }
@@ -416,21 +474,20 @@ see_to_kept(KilnSpecialisation *out, uint64_t changed)
     }
 }
 
+/* Makes the calls ready whose numbers changed. @step: the last one that has run, or -1. */
 static gboolean
-move(KilnSpecialisation *out, GError **error)
+make_ready(KilnSpecialisation *out, Change changed, int64_t step, GError **error)
 {
     KilnInstance *instance = out->instance;
-    uint64_t changed = 0;
     gsize n = instance->function->buffers->len;
-    if (!reserve(instance, error) ||
-        !kiln_open_move(instance->fields, &instance->next, &changed, error))
-        return FALSE;
     if (!choose_kernels(out, changed, error))
         return FALSE;
     memset(instance->binder.read_plain, 0, n * sizeof(bool));
     memset(instance->binder.aligned, 0, n * sizeof(bool));
-    for (uint32_t c = 0; c < out->n_calls; c++)
-        kiln_bind_note_reads(&instance->binder, &out->calls[c]);
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        if (out->calls[c].kernel)
+            kiln_bind_note_reads(&instance->binder, &out->calls[c]);
+    }
     for (unsigned k = 0; k < instance->origin->pairs.n; k++) {
         if (instance->states[k])
             instance->binder.read_plain[instance->states[k]->id] = false;
@@ -438,11 +495,28 @@ move(KilnSpecialisation *out, GError **error)
     state_shapes(&out->inputs, instance->function->inputs);
     state_shapes(&out->outputs, instance->function->outputs);
     if (!kiln_template_weights(instance->origin, &instance->binder, error) ||
-        !prepare_calls(out, changed, error) || !place(out, error) ||
+        !prepare_calls(out, changed, error) || !place(out, step, error) ||
         !kiln_bind_check_limits(&instance->binder, error))
         return FALSE;
     fill_slots(out);
-    see_to_kept(out, changed);
+    return TRUE;
+}
+
+static gboolean
+move(KilnSpecialisation *out, GError **error)
+{
+    KilnInstance *instance = out->instance;
+    KilnDefinitions *definitions = instance->definitions;
+    Change changed = { 0 };
+    if (definitions)
+        kiln_definitions_bound(definitions, &instance->next);
+    if (!reserve(instance, error) ||
+        !kiln_open_move_stage(instance->fields, &instance->next, 0, &changed.mask, error) ||
+        !make_ready(out, changed, -1, error))
+        return FALSE;
+    if (definitions)
+        definitions->changed = changed.mask;
+    see_to_kept(out, changed.mask);
     return TRUE;
 }
 
@@ -452,8 +526,55 @@ move_or_fall(KilnSpecialisation *out, GError **error)
 {
     KilnInstance *instance = out->instance;
     gboolean good = move(out, error);
-    instance->stands = good;
+    /* Where data decides dims, calls are ready behind the last definition. */
+    instance->stands = good && (instance->stands || !instance->definitions);
     return good;
+}
+
+const KilnDefinitions *
+kiln_instance_definitions(const KilnSpecialisation *made)
+{
+    return made->instance ? made->instance->definitions : NULL;
+}
+
+bool
+kiln_instance_decides_output(const KilnSpecialisation *made, unsigned i)
+{
+    const KilnDefinitions *definitions = kiln_instance_definitions(made);
+    return definitions && definitions->outputs[i].dim;
+}
+
+int64_t
+kiln_instance_output_room(const KilnSpecialisation *made, unsigned i)
+{
+    if (!kiln_instance_decides_output(made, i))
+        return made->outputs.info[i].bytes;
+    const KilnInstance *instance = made->instance;
+    return kiln_definitions_most(instance->definitions, &instance->next,
+                                 instance->definitions->outputs[i]);
+}
+
+gboolean
+kiln_instance_define(KilnSpecialisation *made, uint32_t k, const int64_t *numbers,
+                     bool *out_changed, GError **error)
+{
+    KilnInstance *instance = made->instance;
+    KilnDefinitions *definitions = instance->definitions;
+    Change change = { 0, k + 1 };
+    const bool last = k + 1 == definitions->n;
+    if (!kiln_definitions_set(definitions, k, &instance->next, numbers, out_changed, error))
+        return FALSE;
+    *out_changed |= definitions->changed || !instance->stands;
+    if (!*out_changed)
+        return TRUE;
+    if (!kiln_open_move_stage(instance->fields, &instance->next, k + 1, &change.mask, error))
+        return FALSE;
+    change.mask |= definitions->changed;
+    if (!make_ready(made, change, definitions->items[k].call - 1, error))
+        return FALSE;
+    definitions->changed = last ? 0 : change.mask;
+    instance->stands |= last;
+    return TRUE;
 }
 
 /* Values that shapes depend on are literals of the open program. */

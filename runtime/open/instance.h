@@ -22,6 +22,16 @@ bool kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings);
 /** Moves @made to @bindings, which it takes. On failure it has no shapes, and must be moved again
  * before it runs. */
 gboolean kiln_instance_move(KilnSpecialisation *made, const KilnBinding *bindings, GError **error);
+/** What the data of @made decides in a run; NULL where it decides no dim. */
+const struct KilnDefinitions *kiln_instance_definitions(const KilnSpecialisation *made);
+/** Bytes that output @i needs at most, as far as that is known before its dims are decided. */
+int64_t kiln_instance_output_room(const KilnSpecialisation *made, unsigned i);
+/** True where data decides the shape of output @i. */
+bool kiln_instance_decides_output(const KilnSpecialisation *made, unsigned i);
+/** Definition @k has the @numbers: calls that wait for them are made ready. *@out_changed is false
+ * where nothing is to be done, as after the same numbers. After a failure @made is of no use. */
+gboolean kiln_instance_define(KilnSpecialisation *made, uint32_t k, const int64_t *numbers,
+                              bool *out_changed, GError **error);
 /** Per call of @made: true if it computes from weights and dims alone, so that its results of an
  * earlier run are those of the next one. NULL where no call does, and for others than instances. */
 const bool *kiln_instance_settled(const KilnSpecialisation *made);

@@ -24,6 +24,9 @@ static const char *const lines[] = {
     "log_softmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "log_softmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
     "hardmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "hardmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
     "top_k o:f32[A,2] o:i64[A,2] i:f32[A,B] {axis=1}", "top_k o:f32[A,0] o:i64[A,0] i:f32[A,B] {axis=1}",
+    /* dims that data decides: all of each room is written */
+    "non_zero o:i64[A] o:i64[1] i:f32[A]", "non_max_suppression o:i64[0,3] o:i64[1] i:f32[B,A,4] i:f32[B,C,A]",
+    "unique o:f32[A] o:i64[1] o:i64[1] o:i64[1] o:i64[1] i:f32[1,A] {axis=0}",
     /* convolution and pooling */
     "conv o:f32[N,O,H,W] i:f32[N,C,H,W] i:f32[O,C,1,1] _", "conv o:f32[N,O,H,W] i:f32[N,C,H,W] i:f32[O,C,3,3] i:f32[O] {pads=[1,1,1,1]}",
     "conv o:f32[N,O,H] i:f32[N,C,H] i:f32[O,C,1] _", "conv o:f32[N,C,H,W] i:f32[N,C,H,W] i:f32[C,1,3,3] _ {group=4, pads=[1,1,1,1]}",

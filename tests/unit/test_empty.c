@@ -160,6 +160,7 @@ Test(empty, every_instruction, .timeout = SECONDS)
     bool ran[KILN_N_INSTRS] = { false };
     for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
         cr_expect(try_line(lines[i], ran) > 1, "%s: not tried", lines[i]);
+    cr_expect_eq(try_line("define i:i64[1] {values=[0], most=[-1]}", ran), 1);
     for (int kind = 0; kind < KILN_N_INSTRS; kind++) {
         const KilnInstrInfo *info = kiln_instr_info(kind);
         if (g_str_has_prefix(info->name, "reduce_"))

@@ -78,6 +78,11 @@ static const Smoke smokes[] = {
     { "pack", "K[1,3,2]:aBc2b; K[1,3,2]" },
     { "pad", "K[4,3]; K[2,3]; K[] | {pads=[1,0,1,0]}" },
     { "range", "K[3]; K[]; K[]" },
+    /* all of each room is written */
+    { "define", "K[1] | {values=[1], most=[-1]}" },
+    { "non_zero", "i64[0]; i64[1]; K[2,0]" },
+    { "non_max_suppression", "i64[0,3]; i64[1]; K[1,6,4]; K[1,1,6]" },
+    { "unique", "K[3]; i64[1]; i64[1]; i64[1]; i64[1]; K[1,3] | {axis=0}" },
     { "grid_sample", "K[1,2,1,3]; K[1,2,2,2]; f32[1,1,3,2]" },
     { "resize", "K[1,1,4,4]; K[1,1,2,2] | {scales=[1,1,2,2]}" },
     { "reverse_sequence", "K[3,2]; K[3,2]; i64[2]" },

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/module/define.h"
+
+#include "graph/dim/dim_defined.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+
+/* The field `count` of @node; NULL where its operator has none. */
+static const char **
+count_of(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_non_zero:
+        return &kiln_attrs(node, non_zero)->count;
+    case KILN_OP_non_max_suppression:
+        return &kiln_attrs(node, non_max_suppression)->count;
+    case KILN_OP_unique:
+        return &kiln_attrs(node, unique)->count;
+    default:
+        return NULL;
+    }
+}
+
+bool
+kiln_op_counts(KilnOp op)
+{
+    return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique;
+}
+
+const char *
+kiln_node_count(const KilnNode *node)
+{
+    const char **count = count_of(node);
+    return count ? *count : NULL;
+}
+
+bool
+kiln_node_forget_count(KilnNode *node)
+{
+    const char **count = count_of(node);
+    if (count)
+        *count = NULL;
+    return count != NULL;
+}
+
+/* --- bounds --- */
+
+/* Dim @d of @type, whether it has a number already or an expression alone. */
+static KilnSize
+extent(const KilnType *type, int d)
+{
+    KilnSize size = kiln_size_open(MAX(type->dims[d], 0), type->open[d]);
+    size.lost |= !kiln_type_knows_dim(type, d);
+    return size;
+}
+
+static KilnSize
+elements(const KilnType *type)
+{
+    KilnSize size = kiln_size_make(1);
+    size.lost = type->rank < 0;
+    for (int d = 0; d < type->rank; d++)
+        size = kiln_size_mul(size, extent(type, d));
+    return size;
+}
+
+/* Each class of each batch keeps at most all boxes, and at most as many as it is told. */
+static KilnSize
+most_boxes(const KilnNode *node)
+{
+    const KilnType *scores = &kiln_node_operand(node, 1)->type;
+    const KilnValue *stated = kiln_node_operand(node, 2);
+    KilnSize most = elements(scores);
+    if (scores->rank != 3)
+        most.lost = true;
+    if (!stated) /* no box is kept */
+        return kiln_size_make(0);
+    const KilnSize boxes = most.lost ? most : extent(scores, 2);
+    int64_t least, upper = boxes.n, limit = -1;
+    if (stated->known && stated->known->n == 1 && !stated->extents)
+        limit = MAX(stated->known->v[0], 0);
+    if (boxes.dim)
+        kiln_dim_range(boxes.dim, &least, &upper);
+    bool limits =
+        limit >= 0 && (boxes.dim ? !kiln_dim_is_number(boxes.dim, &least) : limit < upper);
+    if (most.lost || !limits)
+        return most;
+    KilnSize kept = kiln_size_make(limit);
+    if (boxes.dim) {
+        KilnDimTable *table = kiln_dim_table_of(boxes.dim);
+        kept = kiln_size_open(MIN(boxes.n, limit),
+                              kiln_dim_min(table, boxes.dim, kiln_dim_number(table, limit)));
+    }
+    return kiln_size_mul(kiln_size_mul(extent(scores, 0), extent(scores, 1)), kept);
+}
+
+static KilnSize
+most_unique(const KilnNode *node)
+{
+    const KilnType *x = &kiln_node_operand(node, 0)->type;
+    int64_t stated = kiln_attrs(node, unique)->axis;
+    int axis = stated == G_MININT64 ? -1 : kiln_type_axis(x, stated);
+    return stated == G_MININT64 || axis < 0 ? elements(x) : extent(x, axis);
+}
+
+static KilnSize
+most_of(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_non_max_suppression:
+        return most_boxes(node);
+    case KILN_OP_unique:
+        return most_unique(node);
+    default:
+        return elements(&kiln_node_operand(node, 0)->type);
+    }
+}
+
+static int64_t
+upper(KilnSize size)
+{
+    int64_t least, most = size.n;
+    if (size.dim)
+        kiln_dim_range(size.dim, &least, &most);
+    return most;
+}
+
+/* --- names --- */
+
+/* As the text form spells a dim. */
+static char *
+word_of(const char *name)
+{
+    GString *word = g_string_new(NULL);
+    if (!g_ascii_isalpha(*name))
+        g_string_append_c(word, '_');
+    for (const char *c = name; *c; c++)
+        g_string_append_c(word, g_ascii_isalnum(*c) ? *c : '_');
+    g_string_append(word, "_n");
+    return g_string_free(word, FALSE);
+}
+
+static bool
+is_taken(const KilnFunction *function, const char *name)
+{
+    kiln_foreach_node (node, function) {
+        if (g_strcmp0(kiln_node_count(node), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_node_define(KilnNode *node)
+{
+    const char **count = count_of(node);
+    const KilnFunction *function = node->function;
+    if (!count || *count || kiln_type_is_known(&node->results[0].type) ||
+        function != kiln_module_entry(function->module))
+        return false;
+    const KilnSize most = most_of(node);
+    if (most.lost)
+        return false;
+    g_autoptr(GString) wanted = g_string_new(NULL);
+    g_autofree char *word = word_of(node->results[0].name);
+    g_string_assign(wanted, word);
+    const KilnDim *name = kiln_dim_define(function->module->dims, wanted->str, upper(most));
+    while (is_taken(function, kiln_dim_as_name(name))) {
+        g_string_append_c(wanted, '_');
+        name = kiln_dim_define(function->module->dims, wanted->str, upper(most));
+    }
+    *count = kiln_dim_as_name(name);
+    return true;
+}
+
+uint32_t
+kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX])
+{
+    KilnDimTable *dims = node->function->module->dims;
+    const char *count = kiln_node_count(node);
+    if (count) {
+        out[0] = (KilnDefined){ kiln_dim_name(dims, count), most_of(node) };
+        return 1;
+    }
+    const KilnStrings none = { 0 };
+    const KilnStrings *names =
+        node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : &none;
+    for (uint32_t i = 0; i < names->n && i < KILN_DEFINED_MAX; i++) {
+        out[i] = (KilnDefined){ kiln_dim_name(dims, names->v[i]), kiln_size_make(0) };
+        out[i].most.lost = true;
+    }
+    return MIN(names->n, (uint32_t)KILN_DEFINED_MAX);
+}
+
+bool
+kiln_module_defines(const KilnModule *module)
+{
+    KilnDefined ignored[KILN_DEFINED_MAX];
+    kiln_foreach_node (node, kiln_module_entry(module)) {
+        if (kiln_node_defines(node, ignored))
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_module_may_define(const KilnModule *module)
+{
+    kiln_foreach_node (node, kiln_module_entry(module)) {
+        if (kiln_op_counts(node->op) || node->op == KILN_OP_define)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes whose data decides a dim: it gets a name, and what follows has expressions of it. */
+#ifndef KILN_GRAPH_MODULE_DEFINE_H
+#define KILN_GRAPH_MODULE_DEFINE_H
+
+#include "graph/module.h"
+#include "graph/node.h"
+#include "graph/size.h"
+
+enum {
+    KILN_DEFINED_MAX = KILN_MAX_RANK /* names of one node */
+};
+
+/** A name that a run finds the number of, and the most that it can be. */
+typedef struct {
+    const KilnDim *name;
+    KilnSize most; /* lost: nobody knows */
+} KilnDefined;
+
+/** True for operators with an attribute `count`: the name of the dim that data decides. */
+bool kiln_op_counts(KilnOp op);
+/** The name of @count; NULL where there is none yet. */
+const char *kiln_node_count(const KilnNode *node);
+/** Takes the name away; false where the operator has none. */
+bool kiln_node_forget_count(KilnNode *node);
+/** Gives the dim that the data of @node decides a name, where it has none and a bound is known.
+ * True where it did: then the types of its results must be inferred again. */
+bool kiln_node_define(KilnNode *node);
+/** Writes the names that @node defines to @out, and returns their number. */
+uint32_t kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX]);
+/** True where a node of the entry of @module may define one, for some shapes. */
+bool kiln_module_may_define(const KilnModule *module);
+/** True where a node of the entry of @module defines a name. */
+bool kiln_module_defines(const KilnModule *module);
+
+#endif

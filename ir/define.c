@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ir/define.h"
+
+#include "graph/dim/dim_defined.h"
+#include "ir/open.h"
+
+#include <string.h>
+
+static const KilnInts *
+values_of(const KilnInstr *instr)
+{
+    return &kiln_instr_attrs(instr, define)->values;
+}
+
+static void
+add(KilnDefines *self, KilnInstr *instr)
+{
+    const KilnInts *values = values_of(instr);
+    g_ptr_array_add(self->instrs, instr);
+    for (uint32_t i = 0; i < values->n; i++) {
+        const char *name = kiln_dim_as_name(kiln_ints_open(*values, i));
+        uint32_t stage = self->instrs->len;
+        if (!name)
+            continue;
+        g_ptr_array_add(self->names, (gpointer)name);
+        g_array_append_val(self->stages, stage);
+    }
+}
+
+KilnDefines *
+kiln_defines_new(const KilnIRFunction *function)
+{
+    KilnDefines *self = NULL;
+    kiln_foreach_instr (instr, function) {
+        if (instr->kind != KILN_INSTR_define || !function->open)
+            continue;
+        if (!self) {
+            self = g_new0(KilnDefines, 1);
+            self->instrs = g_ptr_array_new();
+            self->names = g_ptr_array_new();
+            self->stages = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        }
+        add(self, instr);
+    }
+    if (self && !self->names->len)
+        g_clear_pointer(&self, kiln_defines_free);
+    return self;
+}
+
+void
+kiln_defines_free(KilnDefines *defines)
+{
+    if (!defines)
+        return;
+    g_ptr_array_unref(defines->instrs);
+    g_ptr_array_unref(defines->names);
+    g_array_unref(defines->stages);
+    g_free(defines);
+}
+
+/* --- stages --- */
+
+typedef struct {
+    const KilnDefines *defines;
+    uint32_t stage;
+} Search;
+
+/* Looks at all names: it never says that one is found. */
+static bool
+see_name(void *data, const char *name)
+{
+    Search *search = data;
+    for (guint i = 0; i < search->defines->names->len; i++) {
+        if (strcmp(g_ptr_array_index(search->defines->names, i), name) == 0)
+            search->stage = MAX(search->stage, g_array_index(search->defines->stages, uint32_t, i));
+    }
+    return false;
+}
+
+uint32_t
+kiln_defines_stage(const KilnDefines *defines, const KilnDim *dim)
+{
+    Search search = { defines, 0 };
+    kiln_dim_any_name(dim, see_name, &search);
+    return search.stage;
+}
+
+static uint32_t
+stage_of_list(const KilnDefines *defines, const KilnInts *list)
+{
+    uint32_t stage = 0;
+    for (uint32_t i = 0; list->open && i < list->n; i++)
+        stage = MAX(stage, kiln_defines_stage(defines, list->open[i]));
+    return stage;
+}
+
+uint32_t
+kiln_defines_stage_of_buffer(const KilnDefines *defines, const KilnBuffer *buffer)
+{
+    uint32_t stage = 0;
+    for (const KilnBuffer *at = buffer; at; at = at->kind == KILN_BUFFER_VIEW ? at->base : NULL) {
+        for (int d = 0; d < at->type.rank; d++)
+            stage = MAX(stage, kiln_defines_stage(defines, at->type.open[d]));
+        if (!at->view_open)
+            continue;
+        stage = MAX(stage, kiln_defines_stage(defines, at->view_open->offset));
+        stage = MAX(stage, kiln_defines_stage(defines, at->view_open->rows));
+        stage = MAX(stage, kiln_defines_stage(defines, at->view_open->pitch));
+    }
+    return stage;
+}
+
+uint32_t
+kiln_defines_stage_of_instr(const KilnDefines *defines, const KilnInstr *instr)
+{
+    const KilnInstrInfo *info = kiln_instr_info(instr->kind);
+    uint32_t stage = 0;
+    for (uint32_t i = 0; i < instr->n_operands; i++)
+        stage = MAX(stage, kiln_defines_stage_of_buffer(defines, instr->operands[i].buffer));
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        const KilnInts *list =
+            (const KilnInts *)((const char *)instr->attrs + info->attrs[i].offset);
+        bool own = instr->kind == KILN_INSTR_define && list == values_of(instr);
+        if (info->attrs[i].kind == KILN_ATTR_INTS && !own)
+            stage = MAX(stage, stage_of_list(defines, list));
+    }
+    return stage;
+}
+
+bool
+kiln_defines_in_time(const KilnDefines *defines, const KilnInstr *instr, const KilnBuffer *buffer)
+{
+    return !defines || kiln_defines_stage_of_instr(defines, instr) <=
+                           kiln_defines_stage_of_buffer(defines, buffer);
+}
+
+/* --- copies --- */
+
+static int64_t *
+number_of(KilnDimBinding *binding, const char *name)
+{
+    for (uint32_t i = 0; i < binding->n; i++) {
+        if (strcmp(binding->names[i].name, name) == 0)
+            return &binding->names[i].number;
+    }
+    return NULL;
+}
+
+static gboolean
+bound_numbers(const KilnDefines *defines, KilnDimBinding *binding, GError **error)
+{
+    for (guint k = 0; k < defines->instrs->len; k++) {
+        const KilnInstrAttrs_define *attrs =
+            kiln_instr_attrs((const KilnInstr *)g_ptr_array_index(defines->instrs, k), define);
+        for (uint32_t i = 0; i < attrs->values.n; i++) {
+            const KilnDim *open = kiln_ints_open(attrs->most, i);
+            const char *name = kiln_dim_as_name(kiln_ints_open(attrs->values, i));
+            int64_t most = attrs->most.v[i], *number = name ? number_of(binding, name) : NULL;
+            if (open && !kiln_dim_evaluate(open, kiln_dim_binding_lookup, binding, &most, error))
+                return FALSE;
+            if (number && most >= 0)
+                *number = MIN(*number, most);
+        }
+    }
+    return TRUE;
+}
+
+KilnIRFunction *
+kiln_defines_copy_at(const KilnIRFunction *function, const KilnDimBinding *binding, GError **error)
+{
+    g_autoptr(KilnDefines) defines = kiln_defines_new(function);
+    if (!defines)
+        return kiln_open_copy_at(function, binding, error);
+    g_autoptr(KilnIRFunction) copy = kiln_ir_function_copy(function);
+    KilnDimBinding *own = copy->open->binding;
+    uint64_t changed;
+    kiln_memory_plan_forget(copy);
+    for (uint32_t i = 0; i < binding->n; i++) {
+        int64_t *number = number_of(own, binding->names[i].name);
+        if (number)
+            *number = binding->names[i].number;
+    }
+    g_autoptr(KilnOpenFields) fields = kiln_open_fields_new(copy);
+    return bound_numbers(defines, own, error) && kiln_open_move(fields, own, &changed, error)
+               ? g_steal_pointer(&copy)
+               : NULL;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowering of nodes whose data decides a dim. The instruction writes to a buffer with room for the
+ * most elements, densely from its start, and counts them. `define` makes the count the number of a
+ * name. What follows reads a view, whose type has the name.
+ *
+ *     %y = non_zero(%x) : i64[2,n]    =>    non_zero @out %room, @out %count, @in %x
+ *                                           define @in %count {values = [n], most = [24]}
+ *                                           %y = view %room : i64[2,n] */
+#include "graph/binding.h"
+#include "graph/module/define.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "ir/lower/lower_priv.h"
+#include "ir/open.h"
+
+/* --- parts --- */
+
+static KilnBuffer *
+alloc_line(KilnLower *l, const KilnNode *node, const char *what, KilnDType dtype, KilnSize n)
+{
+    g_autofree char *name = g_strconcat(node->results[0].name, "_", what, NULL);
+    KilnType type = kiln_type_make(dtype, 1, &n.n);
+    type.open[0] = n.dim;
+    return kiln_ir_alloc(l->ir, name, &type, NULL);
+}
+
+static gboolean
+throw_undefined(const KilnNode *node, GError **error)
+{
+    return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                            "data decides a dim of its result, and no name was defined for it");
+}
+
+/* The elements of @numbers become those of the names that @node defines. */
+static gboolean
+emit_define(KilnLower *l, const KilnNode *node, KilnBuffer *numbers, GError **error)
+{
+    KilnDefined defined[KILN_DEFINED_MAX];
+    uint32_t n = kiln_node_defines(node, defined);
+    int64_t values[KILN_DEFINED_MAX], most[KILN_DEFINED_MAX];
+    const KilnDim *open[KILN_DEFINED_MAX], *open_most[KILN_DEFINED_MAX];
+    if (!l->ir->open || n == 0)
+        return throw_undefined(node, error);
+    for (uint32_t i = 0; i < n; i++) {
+        KilnSize bound = defined[i].most;
+        open[i] = defined[i].name;
+        open_most[i] = bound.lost ? NULL : bound.dim;
+        most[i] = bound.lost ? -1 : bound.n;
+        if (!kiln_dim_evaluate(open[i], kiln_dim_binding_lookup, l->ir->open->binding, &values[i],
+                               error))
+            return FALSE;
+    }
+    const KilnInstrAttrs_define attrs = { .values = kiln_lower_ints_open(l, values, open, (int)n),
+                                          .most =
+                                              kiln_lower_ints_open(l, most, open_most, (int)n) };
+    return kiln_lower_emit(l, node, KILN_INSTR_define, &numbers, 1, &attrs, error);
+}
+
+/* Result @r begins where @room does. */
+static void
+view_result(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *room)
+{
+    KilnValue *value = &node->results[r];
+    if (kiln_lower_wants(l, node, r))
+        g_hash_table_insert(l->buffers, value,
+                            kiln_ir_view(l->ir, value->name, room, 0, &value->type, NULL));
+}
+
+/* --- operators --- */
+
+gboolean
+kiln_lower_define(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnBuffer *numbers = kiln_lower_operand(l, node, 0);
+    return emit_define(l, node, numbers, error) && kiln_lower_alias(l, node, 0, numbers, error);
+}
+
+gboolean
+kiln_lower_non_zero(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnType *x = &kiln_node_operand(node, 0)->type;
+    KilnSize all = kiln_size_mul(kiln_type_size_elements(x), kiln_size_make(x->rank));
+    if (!kiln_node_count(node))
+        return throw_undefined(node, error);
+    KilnBuffer *operands[] = { alloc_line(l, node, "room", KILN_DTYPE_i64, all),
+                               alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)),
+                               kiln_lower_operand(l, node, 0) };
+    if (!kiln_lower_emit(l, node, KILN_INSTR_non_zero, operands, 3, NULL, error) ||
+        !emit_define(l, node, operands[1], error))
+        return FALSE;
+    view_result(l, node, 0, operands[0]);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_non_max_suppression(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnDefined defined[KILN_DEFINED_MAX];
+    const KilnInstrAttrs_non_max_suppression attrs = {
+        .center_point_box = kiln_attrs(node, non_max_suppression)->center_point_box
+    };
+    if (!kiln_node_defines(node, defined))
+        return throw_undefined(node, error);
+    g_autofree char *name = g_strconcat(node->results[0].name, "_room", NULL);
+    int64_t dims[] = { defined[0].most.n, 3 };
+    KilnType type = kiln_type_make(KILN_DTYPE_i64, 2, dims);
+    type.open[0] = defined[0].most.dim;
+    KilnBuffer *operands[7] = { kiln_ir_alloc(l->ir, name, &type, NULL),
+                                alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)) };
+    uint32_t n = 2;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        operands[2 + i] = kiln_lower_operand(l, node, i);
+        n = operands[2 + i] ? 3 + i : n;
+    }
+    if (!kiln_lower_emit(l, node, KILN_INSTR_non_max_suppression, operands, n, &attrs, error) ||
+        !emit_define(l, node, operands[1], error))
+        return FALSE;
+    view_result(l, node, 0, operands[0]);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error)
+{
+    static const char *const what[] = { "room", "first", "inverse", "counts" };
+    const KilnAttrs_unique *stated = kiln_attrs(node, unique);
+    const KilnInstrAttrs_unique attrs = { .axis = stated->axis, .sorted = stated->sorted };
+    const KilnType *x = &kiln_node_operand(node, 0)->type;
+    KilnDefined defined[KILN_DEFINED_MAX];
+    if (!kiln_node_defines(node, defined))
+        return throw_undefined(node, error);
+    KilnBuffer *operands[6] = { NULL };
+    operands[0] = alloc_line(l, node, what[0], x->dtype, kiln_type_size_elements(x));
+    operands[1] = alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1));
+    for (uint32_t r = 1; r < node->n_results; r++) {
+        if (kiln_lower_wants(l, node, r))
+            operands[1 + r] = alloc_line(l, node, what[r], KILN_DTYPE_i64, defined[0].most);
+    }
+    operands[5] = kiln_lower_operand(l, node, 0);
+    if (!kiln_lower_emit(l, node, KILN_INSTR_unique, operands, 6, &attrs, error) ||
+        !emit_define(l, node, operands[1], error))
+        return FALSE;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        view_result(l, node, r, operands[r ? 1 + r : 0]);
+    return TRUE;
+}

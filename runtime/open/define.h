@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instances whose data decides dims: the `define` calls of a run, and what the numbers of names may
+ * be. ir/define.h explains the stages. */
+#ifndef KILN_RUNTIME_OPEN_DEFINE_H
+#define KILN_RUNTIME_OPEN_DEFINE_H
+
+#include "graph/binding.h"
+#include "ir/define.h"
+#include "ir/open.h"
+#include "ir/plan.h"
+#include "runtime/bind.h"
+
+/** A name that a call defines. */
+typedef struct {
+    uint32_t name; /* its place in the binding */
+    KilnSize most; /* lost: nothing bounds it */
+    int64_t bound; /* the same at the numbers of the inputs; -1: nothing bounds it */
+} KilnDefinedName;
+
+typedef struct {
+    uint32_t call; /* before which the names get their numbers */
+    uint32_t n;
+    KilnDefinedName *names;
+} KilnDefinition;
+
+typedef struct KilnDefinitions {
+    uint32_t n; /* stages beside stage 0 */
+    KilnDefinition *items;
+    uint32_t *stages; /* per call: the stage that prepares it */
+    uint32_t
+        *life_dims;    /* per life of the plan: whether its size hangs on these names; the place in
+                          @sizes + 1, or 0 */
+    GArray *sizes;     /* KilnSize: of bytes */
+    int64_t *room;     /* per life: bytes at its place */
+    KilnSize *outputs; /* per output: its bytes; without an expression where it hangs on none */
+    uint64_t changed;  /* expressions that changed since the run before */
+} KilnDefinitions;
+
+/** Those of @made, whose calls and plan exist and whose function has its expressions still. NULL
+ * where data decides no dim. */
+KilnDefinitions *kiln_definitions_new(const KilnSpecialisation *made, const KilnOpenFields *fields,
+                                      const KilnDimBinding *binding);
+void kiln_definitions_free(KilnDefinitions *self);
+
+/** Finds the bounds of names at the numbers that came with the inputs. */
+void kiln_definitions_bound(KilnDefinitions *self, const KilnDimBinding *binding);
+/** The most bytes that @size, in which defined names occur, can be at the numbers of @binding. What
+ * nothing bounds has its number there. */
+int64_t kiln_definitions_most(const KilnDefinitions *self, const KilnDimBinding *binding,
+                              KilnSize size);
+/** Gives the names of definition @k the @numbers. *@out_changed says whether one is another than
+ * before. KILN_ERROR_RUN where one is out of bounds. */
+gboolean kiln_definitions_set(const KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
+                              const int64_t *numbers, bool *out_changed, GError **error);
+
+#endif
