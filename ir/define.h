@@ -7,7 +7,6 @@
 #ifndef KILN_IR_DEFINE_H
 #define KILN_IR_DEFINE_H
 
-#include "graph/binding.h"
 #include "ir/ir.h"
 
 typedef struct KilnDefines {
@@ -20,11 +19,6 @@ typedef struct KilnDefines {
 KilnDefines *kiln_defines_new(const KilnIRFunction *function);
 void kiln_defines_free(KilnDefines *defines);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnDefines, kiln_defines_free)
-/** kiln_open_copy_at() where no instruction defines a name. Else a copy that has its expressions
- * and stands at @binding, with numbers of defined names within their bounds: an interpreter finds
- * the right ones. */
-KilnIRFunction *kiln_defines_copy_at(const KilnIRFunction *function, const KilnDimBinding *binding,
-                                     GError **error);
 /** The first stage that knows all names of @dim. NULL: stage 0. */
 uint32_t kiln_defines_stage(const KilnDefines *defines, const KilnDim *dim);
 /** The same for all that the operands, the places and the attributes of @instr depend on. What a

@@ -90,6 +90,11 @@ KilnIRFunction *kiln_open_copy_at(const KilnIRFunction *function, const KilnDimB
 /** The same for what stage @stage of a run knows (ir/define.h). */
 KilnIRFunction *kiln_open_copy_stage(const KilnIRFunction *function, const KilnDimBinding *binding,
                                      uint32_t stage, GError **error);
+/** kiln_open_copy_at() where no instruction defines a name. Else a copy that has its expressions
+ * and stands at @binding, with numbers of defined names within their bounds: an interpreter finds
+ * the right ones. */
+KilnIRFunction *kiln_open_copy_defined(const KilnIRFunction *function,
+                                       const KilnDimBinding *binding, GError **error);
 /** Verifies such a copy. */
 gboolean kiln_open_verify_at(const KilnIRFunction *function, const KilnDimBinding *binding,
                              GError **error);

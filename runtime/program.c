@@ -237,7 +237,7 @@ data_decides(const KilnProgram *program, const KilnBinding *bindings)
             kiln_defines_new(g_ptr_array_index(functions, functions->len - 1));
         return defines != NULL;
     }
-    if (!kiln_module_may_define(model->module))
+    if (!kiln_data_may_decide(model->module))
         return false;
     g_autoptr(KilnModule) shaped = kiln_specialise(model->module, bindings, program->target, NULL);
     return shaped && kiln_module_defines(shaped);

@@ -509,11 +509,11 @@ check_outputs(KilnSession *session, const KilnSpecialisation *made, GError **err
 }
 
 void
-kiln_session_refill(KilnSession *session)
+kiln_session_refill(KilnSession *session, bool anew)
 {
     fill_calls(session);
     if (session->entries)
-        kiln_session_state_entries(session);
+        kiln_session_state_entries(session, anew);
     if (session->poison) {
         kiln_poison_free(session->poison);
         session->poison = kiln_poison_new(session->made->plan);
@@ -533,7 +533,7 @@ retake(KilnSession *session, GError **error)
         !make_outputs(session, error))
         return FALSE;
     session->settled &= session->arena_bytes == bytes && kiln_instance_keeps(made);
-    kiln_session_refill(session);
+    kiln_session_refill(session, true);
     return TRUE;
 }
 

@@ -115,8 +115,9 @@ typedef gboolean (*KilnCallsFn)(const KilnSession *session, uint32_t from, uint3
 gboolean kiln_session_stages(KilnSession *session, KilnCallsFn run, GError **error);
 /** Gives the session an arena of @need bytes, unless the one that it has is as big. */
 gboolean kiln_session_make_arena(KilnSession *session, size_t need, GError **error);
-/** The instance stands at other shapes, and there is memory: calls and addresses follow. */
-void kiln_session_refill(KilnSession *session);
+/** The instance stands at other shapes, and there is memory: calls and addresses follow. @anew:
+ * these are the shapes of a new run, so that times begin anew. */
+void kiln_session_refill(KilnSession *session, bool anew);
 
 /** Drops what was made for the shapes of the last run. */
 void kiln_session_drop(KilnSession *session);
@@ -136,8 +137,8 @@ const KilnCarry *kiln_session_carried_in_place(const KilnSession *session, unsig
 
 /** Makes the entries of the profile. */
 void kiln_session_make_entries(KilnSession *session);
-/** Writes what the present shapes make of them: kernels, work, bytes. */
-void kiln_session_state_entries(KilnSession *session);
+/** Writes what the present shapes make of them: kernels, work, bytes. @anew: times begin anew. */
+void kiln_session_state_entries(KilnSession *session, bool anew);
 
 /** True if runs read constants that the first run computes. */
 bool kiln_session_has_folded(const KilnSession *session);

@@ -62,7 +62,7 @@ follow(KilnSession *session, GError **error)
         if (!kiln_session_make_output(session, i, error))
             return FALSE;
     }
-    kiln_session_refill(session);
+    kiln_session_refill(session, false);
     return check_decided(session, error);
 }
 

@@ -5,7 +5,7 @@
 #include "runtime/session.h"
 
 void
-kiln_session_state_entries(KilnSession *session)
+kiln_session_state_entries(KilnSession *session, bool anew)
 {
     const KilnSpecialisation *made = session->made;
     g_autofree int64_t *live = kiln_memory_live_bytes(made->plan);
@@ -19,8 +19,8 @@ kiln_session_state_entries(KilnSession *session)
         entry->flops = cost.flops;
         entry->bytes = cost.bytes;
         entry->live_bytes = live[c];
-        entry->runs = 0;
-        entry->ms = 0;
+        entry->runs = anew ? 0 : entry->runs;
+        entry->ms = anew ? 0 : entry->ms;
     }
 }
 
@@ -32,7 +32,7 @@ kiln_session_make_entries(KilnSession *session)
     KilnProfileEntry *entries = (KilnProfileEntry *)(session->entries + made->n_calls);
     for (uint32_t c = 0; c < made->n_calls; c++)
         session->entries[c] = &entries[c];
-    kiln_session_state_entries(session);
+    kiln_session_state_entries(session, true);
 }
 
 const KilnProfileEntry *const *

@@ -18,6 +18,7 @@
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
+#include "graph/op/generate.h"
 #include "passes/fold/constness.h"
 
 /* A function that is called with inputs of the model: the entry, and where constants were folded
@@ -99,13 +100,66 @@ mark_backwards(Slice *slice, const KilnValue *from, bool arguments)
     }
 }
 
+/* --- what data decides --- */
+
+enum {
+    KEY_FLOATS = 16 /* elements of a list that may state scales */
+};
+
+/* Whether programs are made for each value of @argument: of lists that state shapes, not of data.
+ */
+static bool
+is_key(const KilnType *type)
+{
+    int64_t n = kiln_type_elements(type);
+    return type->rank <= 1 && n <= (kiln_dtype_is_float(type->dtype) ? KEY_FLOATS : KILN_KNOWN_MAX);
+}
+
+/* Whether data computes @value: then names are given to its elements in a run. Only the entry has
+ * such names, and only where no constant is computed by the first run. */
+static bool
+is_live(const KilnValue *value, const KilnFunction *function)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) work = g_ptr_array_new();
+    if (function != kiln_module_entry(function->module) || function->module->folding)
+        return false;
+    g_ptr_array_add(work, (gpointer)value);
+    while (work->len) {
+        const KilnValue *at = g_ptr_array_remove_index(work, work->len - 1);
+        if (!at || at->known || kiln_value_constant(at) || !g_hash_table_add(seen, (gpointer)at))
+            continue;
+        if (!at->def && !is_key(&at->type))
+            return true;
+        if (!at->def || kiln_op_reads_type_only(at->def->op))
+            continue;
+        if (kiln_op_counts(at->def->op) || at->def->op == KILN_OP_define)
+            return true;
+        add_operands(work, at->def);
+    }
+    return false;
+}
+
+/* Operand @i of @node, which decides its shape, gets names in a run. */
+static bool
+is_live_operand(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = node->operands[i].value;
+    const KilnModule *module = node->function->module;
+    if (!value || value->known || kiln_value_constant(value))
+        return false;
+    return node->op == KILN_OP_compress
+               ? node->function == kiln_module_entry(module) && !module->folding
+               : kiln_op_defines_operand(node->op, i) && is_live(value, node->function);
+}
+
 static void
 mark_shape_operands(Slice *slice, const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
         uint32_t operands = kiln_op_info(node->op)->shape_operands;
         for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
-            if (operands >> i & 1)
+            if ((operands >> i & 1) && !is_live_operand(node, i))
                 mark_backwards(slice, node->operands[i].value, true);
         }
         kiln_foreach_region (region, node)
@@ -396,6 +450,7 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
 typedef struct {
     Slice slice;
     const KilnTarget *target;
+    GHashTable *live; /* KilnNode* with operands that get names; looked up only */
 } Settle;
 
 static gboolean settle_node(Settle *settle, KilnNode *node, GError **error);
@@ -420,13 +475,26 @@ settle_taken(Settle *settle, KilnNode *node, KilnFunction *branch, GError **erro
     return FALSE;
 }
 
+/* Gives names to what data decides in @node, whose types are inferred. */
+static gboolean
+define_dims(const Settle *settle, KilnNode *node, GError **error)
+{
+    bool changed = kiln_node_define(node);
+    if (settle->live && g_hash_table_contains(settle->live, node)) {
+        if (node->op == KILN_OP_compress)
+            return kiln_compress_define(node, error);
+        if (!kiln_node_define_operands(node, &changed, error))
+            return FALSE;
+    }
+    return !changed || kiln_node_reinfer(node, error);
+}
+
 static gboolean
 settle_node(Settle *settle, KilnNode *node, GError **error)
 {
     bool ignored,
         wanted = node->op != KILN_OP_const && g_hash_table_contains(settle->slice.nodes, node);
-    if (!kiln_node_reinfer(node, error) ||
-        (kiln_node_define(node) && !kiln_node_reinfer(node, error)) ||
+    if (!kiln_node_reinfer(node, error) || !define_dims(settle, node, error) ||
         (node->op == KILN_OP_gather && !kiln_gather_check(node, error)))
         return FALSE;
     if (node->op != KILN_OP_if && node->op != KILN_OP_loop && node->op != KILN_OP_scan)
@@ -441,9 +509,10 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
 }
 
 static gboolean
-settle_types(const Callee *callee, const bool *wanted, const KilnTarget *target, GError **error)
+settle_types(const Callee *callee, const bool *wanted, GHashTable *live, const KilnTarget *target,
+             GError **error)
 {
-    Settle settle = { .target = target };
+    Settle settle = { .target = target, .live = live };
     slice_init(&settle.slice, callee, wanted);
     gboolean fine = settle_nodes(callee->function, &settle, error);
     slice_clear(&settle.slice);
@@ -522,6 +591,28 @@ hand_on_results(const Callee *maker, const bool *wanted, const GArray *callees, 
     return TRUE;
 }
 
+/* Nodes of the entry with operands that get names, as the model says before inputs are bound. */
+static GHashTable *
+find_live(const KilnModule *module)
+{
+    GHashTable *live = g_hash_table_new(NULL, NULL);
+    kiln_foreach_node (node, kiln_module_entry(module)) {
+        uint32_t operands = kiln_op_info(node->op)->shape_operands;
+        for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
+            if ((operands >> i & 1) && is_live_operand(node, i))
+                g_hash_table_add(live, node);
+        }
+    }
+    return live;
+}
+
+bool
+kiln_data_may_decide(const KilnModule *module)
+{
+    g_autoptr(GHashTable) live = find_live(module);
+    return g_hash_table_size(live) > 0 || kiln_module_may_define(module);
+}
+
 KilnModule *
 kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const KilnTarget *target,
                 GError **error)
@@ -529,6 +620,7 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
     g_autoptr(KilnModule) clone = kiln_module_clone(module);
     g_autoptr(GArray) callees = list_callees(clone);
     g_autofree bool *wanted = find_wanted(clone, callees);
+    g_autoptr(GHashTable) live = find_live(clone);
     guint n = kiln_module_inputs(clone)->len;
     if (!bind_inputs(clone, callees, bindings, error))
         return NULL;
@@ -536,7 +628,7 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
         const Callee *callee = &g_array_index(callees, Callee, c);
         if (bindings && !bind_values(callee, bindings, n, error))
             return NULL;
-        if (!settle_types(callee, wanted, target, error) ||
+        if (!settle_types(callee, wanted, live, target, error) ||
             (c + 1 < callees->len && !hand_on_results(callee, wanted, callees, error)))
             return NULL;
     }

@@ -27,6 +27,8 @@ bool kiln_binding_may_fit(const KilnBinding *binding, const KilnType *type);
 /** Says that @binding does not fit @type, the type of @input. Always FALSE. */
 gboolean kiln_binding_throw(const KilnBinding *binding, const char *input, const KilnType *type,
                             GError **error);
+/** True if the data of runs may decide dims of @module (graph/module/define.h). */
+bool kiln_data_may_decide(const KilnModule *module);
 /** A clone of @module with the bound shapes. Inputs with data become literals, and all types that
  * follow from this become static. @target evaluates nodes that shape inference does not. */
 KilnModule *kiln_specialise(const KilnModule *module, const KilnBinding *bindings,

@@ -7,7 +7,7 @@
 #include "passes/context/report.h"
 #include "graph/arena.h"
 #include "graph/binding.h"
-#include "ir/define.h"
+#include "ir/open.h"
 #include "passes/manager/cut_points.h"
 #include "passes/manager/draws.h"
 #include "passes/manager/manager.h"
@@ -111,7 +111,7 @@ ir_entry_at(const State *state, const KilnDimBinding *binding, KilnIRFunction **
     *out_copy = NULL;
     if (!entry || !entry->open)
         return entry;
-    *out_copy = kiln_defines_copy_at(entry, binding, error);
+    *out_copy = kiln_open_copy_defined(entry, binding, error);
     return *out_copy && kiln_ir_verify(*out_copy, error) ? *out_copy : NULL;
 }
 

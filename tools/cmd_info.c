@@ -172,7 +172,7 @@ print_defined(const KilnModel *model)
 static KilnModel *
 with_defined(const KilnModel *model)
 {
-    if (model->ir || !kiln_module_may_define(model->module))
+    if (model->ir || !kiln_data_may_decide(model->module))
         return NULL;
     const KilnTarget *reference = kiln_target_by_name("ref", NULL);
     KilnModule *shaped = kiln_specialise(model->module, NULL, reference, NULL);

@@ -4,7 +4,6 @@
 
 #include "graph/arena.h"
 #include "graph/dim/dim_guess.h"
-#include "graph/dim/dim_defined.h"
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
@@ -231,7 +230,7 @@ kiln_dim_name(KilnDimTable *table, const char *name)
 }
 
 const KilnDim *
-kiln_dim_define(KilnDimTable *table, const char *wanted, int64_t most)
+kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most)
 {
     const KilnDimFacts facts = { .lo = 0, .hi = MAX(most, 0), .divisor = 1 };
     g_autoptr(GString) text = g_string_new(wanted);

@@ -127,9 +127,8 @@ upper(KilnSize size)
 
 /* --- names --- */
 
-/* As the text form spells a dim. */
-static char *
-word_of(const char *name)
+char *
+kiln_define_word(const char *name)
 {
     GString *word = g_string_new(NULL);
     if (!g_ascii_isalpha(*name))
@@ -162,7 +161,7 @@ kiln_node_define(KilnNode *node)
     if (most.lost)
         return false;
     g_autoptr(GString) wanted = g_string_new(NULL);
-    g_autofree char *word = word_of(node->results[0].name);
+    g_autofree char *word = kiln_define_word(node->results[0].name);
     g_string_assign(wanted, word);
     const KilnDim *name = kiln_dim_define(function->module->dims, wanted->str, upper(most));
     while (is_taken(function, kiln_dim_as_name(name))) {
@@ -186,8 +185,11 @@ kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX])
     const KilnStrings *names =
         node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : &none;
     for (uint32_t i = 0; i < names->n && i < KILN_DEFINED_MAX; i++) {
-        out[i] = (KilnDefined){ kiln_dim_name(dims, names->v[i]), kiln_size_make(0) };
-        out[i].most.lost = true;
+        KilnDimFacts facts;
+        out[i].name = kiln_dim_name(dims, names->v[i]);
+        kiln_dim_facts(out[i].name, &facts);
+        out[i].most = kiln_size_make(facts.hi);
+        out[i].most.lost = facts.hi == KILN_DIM_MOST;
     }
     return MIN(names->n, (uint32_t)KILN_DEFINED_MAX);
 }

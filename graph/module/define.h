@@ -26,6 +26,16 @@ bool kiln_node_forget_count(KilnNode *node);
 /** Gives the dim that the data of @node decides a name, where it has none and a bound is known.
  * True where it did: then the types of its results must be inferred again. */
 bool kiln_node_define(KilnNode *node);
+/** A name for what is decided by value @name, as the text form spells dims. */
+char *kiln_define_word(const char *name);
+/** True where operand @i of @op decides shapes and may get names. */
+bool kiln_op_defines_operand(KilnOp op, uint32_t i);
+/** Gives names to the elements of operands that decide the shape of @node and are not known, where
+ * that is possible. *@out_changed: then its types must be inferred again. */
+gboolean kiln_node_define_operands(KilnNode *node, bool *out_changed, GError **error);
+/** Makes what reads @node, a `compress`, read elements at the places where its condition is true,
+ * unless that is known. */
+gboolean kiln_compress_define(KilnNode *node, GError **error);
 /** Writes the names that @node defines to @out, and returns their number. */
 uint32_t kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX]);
 /** True where a node of the entry of @module may define one, for some shapes. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph level as an ONNX file: one graph, constants as initializers in front of the nodes,
  * names as they are. */
+#include "graph/op/generate.h"
 #include "graph/onnx/export.h"
 
 #include "graph/grow/reserve.h"
@@ -336,7 +337,7 @@ static bool
 has_decomposable(const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
-        if (kiln_node_decomposes(node))
+        if (kiln_node_decomposes(node) || node->op == KILN_OP_define)
             return true;
         kiln_foreach_region (region, node) {
             if (has_decomposable(region))
@@ -354,6 +355,11 @@ decompose_all(KilnFunction *function, GError **error)
         kiln_foreach_region (region, node) {
             if (!decompose_all(region, error))
                 return FALSE;
+        }
+        if (node->op == KILN_OP_define) { /* ONNX needs no names for what data decides */
+            kiln_value_replace(kiln_node_result(node, 0), kiln_node_operand(node, 0));
+            kiln_node_remove(node);
+            continue;
         }
         if (!kiln_node_decomposes(node))
             continue;

@@ -46,8 +46,8 @@ emit_define(KilnLower *l, const KilnNode *node, KilnBuffer *numbers, GError **er
         open[i] = defined[i].name;
         open_most[i] = bound.lost ? NULL : bound.dim;
         most[i] = bound.lost ? -1 : bound.n;
-        if (!kiln_dim_evaluate(open[i], kiln_dim_binding_lookup, l->ir->open->binding, &values[i],
-                               error))
+        if (!kiln_dim_evaluate(open[i], kiln_dim_binding_lookup, (void *)kiln_open_binding(l->ir),
+                               &values[i], error))
             return FALSE;
     }
     const KilnInstrAttrs_define attrs = { .values = kiln_lower_ints_open(l, values, open, (int)n),

@@ -6,7 +6,7 @@
 
 #include "graph/arena.h"
 #include "graph/binding.h"
-#include "ir/define.h"
+#include "ir/open.h"
 #include "passes/context/options.h"
 #include "passes/manager/cut_points.h"
 #include "passes/manager/draws.h"
@@ -93,7 +93,7 @@ run_ir(const KilnNumericCheck *check, const KilnIRFunction *function, Run *out, 
 {
     g_autoptr(KilnIRFunction) copy = NULL;
     if (out->binding->n) {
-        copy = kiln_defines_copy_at(function, out->binding, error);
+        copy = kiln_open_copy_defined(function, out->binding, error);
         if (!copy || !kiln_ir_verify(copy, error))
             return FALSE;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/open/define.h"
 
-#include "graph/base/number.h"
 #include "graph/dim/dim_defined.h"
 #include "graph/error.h"
+#include "ir/define.h"
 
 #include <string.h>
 
@@ -169,7 +169,7 @@ kiln_definitions_set(const KilnDefinitions *self, uint32_t k, KilnDimBinding *bi
     for (uint32_t i = 0; i < item->n; i++) {
         KilnBoundName *name = &binding->names[item->names[i].name];
         int64_t most = item->names[i].bound;
-        if (numbers[i] < 0 || (most >= 0 && numbers[i] > most))
+        if (numbers[i] < 0 || numbers[i] > (most >= 0 ? most : KILN_DIM_MOST))
             return kiln_throw(error, KILN_ERROR_RUN,
                               "dim %s: expected 0 or more%s, found %" G_GINT64_FORMAT, name->name,
                               most >= 0 ? " within its bound" : "", numbers[i]);

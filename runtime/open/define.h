@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instances whose data decides dims: the `define` calls of a run, and what the numbers of names may
- * be. ir/define.h explains the stages. */
+/* Instances whose data decides dims. The way of a count through the levels:
+ *
+ * - graph/module/define.c gives the dim a name, with bounds from 0 to what inference knows. Types
+ *   behind it have expressions of the name.
+ * - Lowering emits the instruction, whose result has room for the most elements, then `define`,
+ *   then a view of the result (ir/lower/lower_define.c).
+ * - The `define` instructions cut a run into stages (ir/define.h). A stage knows the names of those
+ *   before it. The verifier refuses what needs a name earlier, and passes ask before they move it.
+ * - An instance makes the calls of stage 0 ready when it moves. In a run the session makes the
+ *   calls up to a `define`, and reads its numbers (runtime/session_define.c).
+ * - kiln_instance_define() writes them to the fields of this stage, and makes its calls ready. It
+ *   does nothing for the numbers of the run before.
+ * - Buffers have places for the bounds of such names, so they do not move. Where something does not
+ *   fit, only what begins later gets a new place (kiln_first_fit_place_behind()).
+ * - Memory for outputs has room for the bounds, too. Memory of the caller needs room for what is
+ *   found. */
 #ifndef KILN_RUNTIME_OPEN_DEFINE_H
 #define KILN_RUNTIME_OPEN_DEFINE_H
 
 #include "graph/binding.h"
-#include "ir/define.h"
 #include "ir/open.h"
 #include "ir/plan.h"
 #include "runtime/bind.h"
