@@ -12,10 +12,8 @@
 uint64_t
 kiln_random_bits(uint64_t seed, uint64_t index)
 {
-    uint64_t z = seed * UINT64_C(0xd1342543de82ef95) + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return kiln_random_mix(seed * UINT64_C(0xd1342543de82ef95) +
+                           (index + 1) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 double

@@ -6,7 +6,16 @@
 
 #include <stdint.h>
 
-/** 64 well-mixed bits. The finaliser is that of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). */
+/** Mixes the bits of @z. The finaliser is that of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). */
+static inline uint64_t
+kiln_random_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/** 64 well-mixed bits. */
 uint64_t kiln_random_bits(uint64_t seed, uint64_t index);
 /** Uniform in [0, 1), 53 bits. */
 double kiln_random_unit(uint64_t seed, uint64_t index);

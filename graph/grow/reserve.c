@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reserve: one mapping of the process, which shrinks where the system refuses a request. */
-#define KILN_GROW_PLAIN_GLIB
 #include "graph/grow/reserve.h"
 
 #include "graph/error.h"

@@ -4,13 +4,6 @@
 #include "graph/infer/common.h"
 #include "graph/op/conv.h"
 
-/* A number of the lists of @node; they may be empty. */
-static int64_t
-step_at(KilnInts list, int64_t i, int64_t otherwise)
-{
-    return i < list.n ? list.v[i] : otherwise;
-}
-
 static gboolean
 check_list(const char *name, KilnInts list, int64_t n, int64_t least, GError **error)
 {
@@ -39,15 +32,15 @@ count_blocks(const KilnInfer *in, const int64_t *block, int64_t n, KilnWide *out
             *out = -1;
             return TRUE;
         }
-        KilnWide room = (KilnWide)extent + step_at(attrs->pads, i, 0) +
-                        step_at(attrs->pads, n + i, 0) -
-                        (KilnWide)step_at(attrs->dilations, i, 1) * (block[i] - 1) - 1;
+        KilnWide room = (KilnWide)extent + kiln_ints_at(attrs->pads, i, 0) +
+                        kiln_ints_at(attrs->pads, n + i, 0) -
+                        (KilnWide)kiln_ints_at(attrs->dilations, i, 1) * (block[i] - 1) - 1;
         if (room < 0)
             return kiln_throw(error, KILN_ERROR_SHAPE,
                               "expected an image of at least one block, found %" G_GINT64_FORMAT
                               " elements for dim %" G_GINT64_FORMAT,
                               extent, i);
-        *out *= room / step_at(attrs->strides, i, 1) + 1;
+        *out *= room / kiln_ints_at(attrs->strides, i, 1) + 1;
         if (*out > INT64_MAX)
             return kiln_throw(error, KILN_ERROR_SHAPE, "expected less than 2^63 blocks");
     }

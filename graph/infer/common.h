@@ -160,6 +160,22 @@ void kiln_known_reduce(KilnInfer *in, const bool reduced[KILN_MAX_RANK]);
 /** The row-major strides of a static type. */
 void kiln_known_strides(const KilnType *type, int64_t strides[KILN_MAX_RANK]);
 
+/** A bound of the operator `shape`, clamped into [0, @rank]. */
+static inline int
+kiln_infer_shape_bound(int64_t bound, int rank)
+{
+    bound += bound < 0 && bound >= -rank ? rank : 0;
+    return (int)CLAMP(bound, 0, rank);
+}
+/** True if @dim is known and never less than 0. */
+static inline bool
+kiln_infer_is_natural(const KilnDim *dim)
+{
+    int64_t lo, hi;
+    kiln_dim_range(dim, &lo, &hi);
+    return dim && lo >= 0;
+}
+
 /* --- quotients: numbers of floats on the way from shapes to shapes --- */
 
 /** An element: over / under, with under >= 1. It is not known where @over is NULL. */

@@ -129,18 +129,12 @@ finish(Elements *out)
 
 /* --- shapes --- */
 
-static int
-shape_bound(int64_t bound, int rank)
-{
-    bound += bound < 0 && bound >= -rank ? rank : 0;
-    return (int)CLAMP(bound, 0, rank);
-}
-
 static void
 shape_elements(Elements *out)
 {
     const KilnType *x = kiln_infer_type(out->in, 0);
-    int first = x->rank < 0 ? 0 : shape_bound(kiln_attrs(out->in->node, shape)->start, x->rank);
+    int first =
+        x->rank < 0 ? 0 : kiln_infer_shape_bound(kiln_attrs(out->in->node, shape)->start, x->rank);
     for (uint32_t k = 0; k < out->n && first + (int)k < x->rank; k++)
         out->v[k] = kiln_type_dim(x, first + (int)k, out->in->dims);
 }
@@ -275,14 +269,6 @@ opposite(KilnAnswer answer)
                                       : KILN_ANSWER_UNKNOWN;
 }
 
-static bool
-is_natural(const KilnDim *dim)
-{
-    int64_t lo, hi;
-    kiln_dim_range(dim, &lo, &hi);
-    return dim && lo >= 0;
-}
-
 static const KilnDim *
 chosen(const Operands *o)
 {
@@ -333,13 +319,13 @@ calculate(const Operands *o)
     case KILN_OP_mul:
         return kiln_dim_mul(dims, a, b);
     case KILN_OP_div: /* rounds towards 0, as down where nothing is negative */
-        return is_natural(a) ? kiln_dim_floor(dims, a, b) : NULL;
+        return kiln_infer_is_natural(a) ? kiln_dim_floor(dims, a, b) : NULL;
     case KILN_OP_mod:
-        return is_natural(a) ? kiln_dim_remainder(dims, a, b) : NULL;
+        return kiln_infer_is_natural(a) ? kiln_dim_remainder(dims, a, b) : NULL;
     case KILN_OP_neg:
         return kiln_dim_scale(dims, a, -1);
     case KILN_OP_abs:
-        return is_natural(a) ? a : NULL;
+        return kiln_infer_is_natural(a) ? a : NULL;
     case KILN_OP_min:
         return kiln_dim_min(dims, a, b);
     case KILN_OP_max:
@@ -421,7 +407,7 @@ reduced_element(Elements *out)
     const bool floats = kiln_dtype_is_float(in->out[0].dtype);
     for (int64_t k = 1; k < n; k++) {
         const KilnDim *next = kiln_infer_element(in, 0, k);
-        if (floats && !(is_natural(all) && is_natural(next)))
+        if (floats && !(kiln_infer_is_natural(all) && kiln_infer_is_natural(next)))
             return; /* what is in between may be no float */
         switch (in->node->op) {
         case KILN_OP_reduce_sum:

@@ -12,14 +12,6 @@
 
 /* --- shape and size --- */
 
-/* Clamps a bound of `shape` into [0, rank]. */
-static int
-shape_bound(int64_t bound, int rank)
-{
-    bound += bound < 0 && bound >= -rank ? rank : 0;
-    return (int)CLAMP(bound, 0, rank);
-}
-
 KILN_INFER(shape)
 {
     (void)error;
@@ -28,8 +20,8 @@ KILN_INFER(shape)
     in->out[0] = kiln_infer_unknown(KILN_DTYPE_i64, 1);
     if (x->rank < 0)
         return TRUE;
-    int start = shape_bound(attrs->start, x->rank);
-    int end = MAX(shape_bound(attrs->end, x->rank), start);
+    int start = kiln_infer_shape_bound(attrs->start, x->rank);
+    int end = MAX(kiln_infer_shape_bound(attrs->end, x->rank), start);
     kiln_dim_set(&in->out[0], 0, end - start);
     for (int d = start; d < end; d++) {
         if (x->dims[d] < 0)

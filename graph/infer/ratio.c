@@ -39,14 +39,6 @@ is_power_of_two(int64_t number)
     return (number & (number - 1)) == 0;
 }
 
-static bool
-is_natural(const KilnDim *dim)
-{
-    int64_t lo, hi;
-    kiln_dim_range(dim, &lo, &hi);
-    return dim && lo >= 0;
-}
-
 /* No number of @dim, perhaps with small names only, is farther from 0 than @most. */
 static bool
 is_within(const KilnDim *dim, int64_t most)
@@ -144,7 +136,8 @@ sum_of(KilnDimTable *dims, KilnRatio a, KilnRatio b, int64_t sign)
 static KilnRatio
 product_of(KilnDimTable *dims, KilnRatio a, KilnRatio b)
 {
-    if (!is_natural(a.over) || !is_natural(b.over) || a.under > UNDER_MAX / b.under)
+    if (!kiln_infer_is_natural(a.over) || !kiln_infer_is_natural(b.over) ||
+        a.under > UNDER_MAX / b.under)
         return unknown;
     return reduced(dims, kiln_dim_mul(dims, a.over, b.over), a.under * b.under);
 }
@@ -154,7 +147,7 @@ static KilnRatio
 quotient_of(KilnDimTable *dims, KilnRatio a, KilnRatio by, KilnDType dtype)
 {
     int64_t divisor, most = INT64_C(1) << bits_of(dtype);
-    if (!is_natural(a.over) || !kiln_dim_is_number(by.over, &divisor) || divisor < 1 ||
+    if (!kiln_infer_is_natural(a.over) || !kiln_dim_is_number(by.over, &divisor) || divisor < 1 ||
         divisor > MIN(most, UNDER_MAX / a.under))
         return unknown;
     KilnRatio out = reduced(dims, kiln_dim_scale(dims, a.over, by.under), a.under * divisor);
@@ -164,7 +157,7 @@ quotient_of(KilnDimTable *dims, KilnRatio a, KilnRatio by, KilnDType dtype)
 static KilnRatio
 rounded(KilnDimTable *dims, KilnRatio a, bool up)
 {
-    if (!is_natural(a.over))
+    if (!kiln_infer_is_natural(a.over))
         return unknown;
     const KilnDim *under = kiln_dim_number(dims, a.under);
     return (KilnRatio){ up ? kiln_dim_ceil(dims, a.over, under)

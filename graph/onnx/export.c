@@ -8,43 +8,9 @@
 #include "graph/kiln-version.h"
 #include "graph/module/decompose.h"
 #include "graph/node.h"
+#include "graph/onnx/fields.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
-
-/* Field numbers of onnx.proto. */
-enum {
-    MODEL_IR_VERSION = 1,
-    MODEL_PRODUCER_NAME = 2,
-    MODEL_PRODUCER_VERSION = 3,
-    MODEL_DOMAIN = 4,
-    MODEL_MODEL_VERSION = 5,
-    MODEL_DOC_STRING = 6,
-    MODEL_GRAPH = 7,
-    MODEL_OPSET_IMPORT = 8,
-    MODEL_METADATA_PROPS = 14,
-    PROPERTY_KEY = 1,
-    PROPERTY_VALUE = 2,
-    OPSET_DOMAIN = 1,
-    OPSET_VERSION = 2,
-    GRAPH_NODE = 1,
-    GRAPH_NAME = 2,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_INPUT = 11,
-    GRAPH_OUTPUT = 12,
-    GRAPH_VALUE_INFO = 13,
-    NODE_INPUT = 1,
-    NODE_OUTPUT = 2,
-    NODE_NAME = 3,
-    NODE_OP_TYPE = 4,
-    VALUE_NAME = 1,
-    VALUE_TYPE = 2,
-    TYPE_TENSOR = 1,
-    TENSOR_ELEM_TYPE = 1,
-    TENSOR_SHAPE = 2,
-    SHAPE_DIM = 1,
-    DIM_VALUE = 1,
-    DIM_PARAM = 2,
-};
 
 gboolean
 kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error)
@@ -94,9 +60,9 @@ write_value(const char *name, const KilnType *type, GByteArray *out, uint32_t fi
         }
         kiln_wire_put_message(shape, SHAPE_DIM, dim);
     }
-    kiln_wire_put_varint(tensor, TENSOR_ELEM_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));
+    kiln_wire_put_varint(tensor, TYPE_TENSOR_ELEM_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));
     if (type->rank >= 0)
-        kiln_wire_put_message(tensor, TENSOR_SHAPE, shape);
+        kiln_wire_put_message(tensor, TYPE_TENSOR_SHAPE, shape);
     kiln_wire_put_message(outer, TYPE_TENSOR, tensor);
     kiln_wire_put_text(info, VALUE_NAME, name);
     kiln_wire_put_message(info, VALUE_TYPE, outer);

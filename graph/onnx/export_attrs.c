@@ -5,26 +5,13 @@
 #include "graph/onnx/opset.h"
 
 #include "graph/onnx/convert.h"
+#include "graph/onnx/fields.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
 #include "graph/op/slice.h"
 
 #include <math.h>
 #include <string.h>
-
-enum {
-    NODE_ATTRIBUTE = 5,
-    ATTR_NAME = 1,
-    ATTR_F = 2,
-    ATTR_I = 3,
-    ATTR_S = 4,
-    ATTR_T = 5,
-    ATTR_G = 6,
-    ATTR_FLOATS = 7,
-    ATTR_INTS = 8,
-    ATTR_STRINGS = 9,
-    ATTR_TYPE = 20,
-};
 
 static GByteArray *
 attr_new(const char *name, Onnx__AttributeProto__AttributeType type)

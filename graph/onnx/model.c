@@ -5,6 +5,7 @@
 
 #include "graph/base/budget.h"
 #include "graph/error.h"
+#include "graph/onnx/fields.h"
 
 #include <string.h>
 
@@ -14,47 +15,6 @@ typedef struct {
     int depth;      /* of graphs within graphs */
     size_t n_nodes; /* of all graphs so far */
 } Walk;
-
-/* Field numbers of onnx.proto that are walked by hand. */
-enum {
-    MODEL_GRAPH = 7,
-    MODEL_OPSET_IMPORT = 8,
-    MODEL_METADATA_PROPS = 14,
-    MODEL_FUNCTIONS = 25,
-    MODEL_CONFIGURATION = 26,
-    GRAPH_NODE = 1,
-    GRAPH_NAME = 2,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_INPUT = 11,
-    GRAPH_OUTPUT = 12,
-    GRAPH_VALUE_INFO = 13,
-    GRAPH_SPARSE_INITIALIZER = 15,
-    NODE_ATTRIBUTE = 5,
-    NODE_OVERLOAD = 8,
-    NODE_DEVICE_CONFIGURATIONS = 10,
-    FUNCTION_NAME = 1,
-    FUNCTION_INPUT = 4,
-    FUNCTION_OUTPUT = 5,
-    FUNCTION_ATTRIBUTE = 6,
-    FUNCTION_NODE = 7,
-    FUNCTION_OPSET_IMPORT = 9,
-    FUNCTION_DOMAIN = 10,
-    FUNCTION_ATTRIBUTE_PROTO = 11,
-    FUNCTION_OVERLOAD = 13,
-    ATTR_T = 5,
-    ATTR_G = 6,
-    ATTR_TENSORS = 10,
-    ATTR_GRAPHS = 11,
-    ATTR_SPARSE_TENSOR = 22,
-    ATTR_SPARSE_TENSORS = 23,
-    TENSOR_FLOAT_DATA = 4,
-    TENSOR_RAW_DATA = 9,
-    TENSOR_DOUBLE_DATA = 10,
-    SPARSE_VALUES = 1,
-    SPARSE_INDICES = 2,
-    PROPERTY_KEY = 1,
-    PROPERTY_VALUE = 2,
-};
 
 static KilnOnnxGraph *walk_graph(Walk *walk, KilnSpan span, GError **error);
 

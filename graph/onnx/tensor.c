@@ -3,13 +3,9 @@
 #include "graph/onnx/tensor.h"
 
 #include "graph/base/alloc.h"
+#include "graph/onnx/fields.h"
 
 #include <string.h>
-
-enum {
-    FLOAT_DATA = 4, /* field numbers of TensorProto */
-    RAW_DATA = 9,
-};
 
 /* --- the type --- */
 
@@ -197,9 +193,9 @@ load_mapped(const KilnOnnxTensor *tensor, const KilnType *type, const KilnOnnxFi
     const Onnx__TensorProto *proto = tensor->proto;
     bool also_listed = proto->n_float_data || proto->n_int32_data || proto->n_int64_data ||
                        proto->n_double_data || proto->n_uint64_data || proto->n_string_data;
-    KilnDType holds = tensor->payload_field == RAW_DATA     ? type->dtype
-                      : tensor->payload_field == FLOAT_DATA ? KILN_DTYPE_f32
-                                                            : KILN_DTYPE_f64;
+    KilnDType holds = tensor->payload_field == TENSOR_RAW_DATA     ? type->dtype
+                      : tensor->payload_field == TENSOR_FLOAT_DATA ? KILN_DTYPE_f32
+                                                                   : KILN_DTYPE_f64;
     if (also_listed || holds != type->dtype || type->dtype == KILN_DTYPE_string)
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "byte %zu: tensor '%s' has elements in a field of another type",

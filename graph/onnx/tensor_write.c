@@ -2,15 +2,8 @@
 /* Tensors as TensorProto: raw_data for numbers, string_data for texts. */
 #include "graph/onnx/onnx.h"
 
+#include "graph/onnx/fields.h"
 #include "graph/onnx/wire.h"
-
-enum {
-    TENSOR_DIMS = 1,
-    TENSOR_DATA_TYPE = 2,
-    TENSOR_STRING_DATA = 6,
-    TENSOR_NAME = 8,
-    TENSOR_RAW_DATA = 9,
-};
 
 gboolean
 kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *out, GError **error)

@@ -22,6 +22,8 @@
  * can be no gap, most of it goes to a third one (place_sweep.c). The budgets count work, not time:
  * plans are the same everywhere. */
 #include "ir/plan/place.h"
+
+#include "graph/base/random.h"
 #include "ir/plan/place_boundary.h"
 #include "ir/plan/place_priv.h"
 
@@ -154,9 +156,7 @@ double
 kiln_place_disturbance(uint32_t turn, uint32_t buffer)
 {
     uint64_t z = ((uint64_t)turn << 32 | buffer) + UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return 0.5 + (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    return 0.5 + (double)(kiln_random_mix(z) >> 11) * 0x1p-53;
 }
 
 /* Width is the length of a life, area its product with the size, total the most that lives at once

@@ -20,6 +20,7 @@
  *   - what was left to place when a branch failed is remembered by its hash: another way to the
  *     same rest is not tried. A failure that rests on a hash is no proof.
  */
+#include "graph/base/random.h"
 #include "ir/plan/place_priv.h"
 
 #include <string.h>
@@ -238,14 +239,6 @@ settle(Fill *fill)
 
 /* --- what failed before --- */
 
-static uint64_t
-mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /* Of what is left to place, and where. Buffers that can be exchanged count alike. */
 static uint64_t
 hash_of(Fill *fill, const Piece *piece)
@@ -253,7 +246,8 @@ hash_of(Fill *fill, const Piece *piece)
     uint64_t hash = 0;
     for (uint32_t m = 0; m < piece->n; m++) {
         const Item *item = &fill->items[piece->members[m]];
-        hash += mix(mix(item->kind + UINT64_C(0x9e3779b97f4a7c15)) + (uint64_t)item->lowest);
+        hash += kiln_random_mix(kiln_random_mix(item->kind + UINT64_C(0x9e3779b97f4a7c15)) +
+                                (uint64_t)item->lowest);
     }
     fill->search->work += piece->n;
     return hash | 1; /* 0: nothing */

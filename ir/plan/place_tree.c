@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/plan/place_tree.h"
 
+#include "graph/base/random.h"
+
 #include <string.h>
 
 static const size_t BLOCK = (size_t)1 << 18;
@@ -79,14 +81,6 @@ new_node(KilnOrderStore *store, KilnOrderKind kind, uint32_t n)
     return node;
 }
 
-static uint64_t
-mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /* What follows from the children. */
 static void
 sum_up(const KilnOrderStore *store, KilnOrder *node)
@@ -97,11 +91,12 @@ sum_up(const KilnOrderStore *store, KilnOrder *node)
         const KilnOrder *child = node->children[c];
         node->leaves += child->leaves;
         node->freedom += child->freedom;
-        any += mix(child->hash);
-        forward = mix(forward * 3 + child->hash);
-        backward = mix(backward * 3 + node->children[node->n - 1 - c]->hash);
+        any += kiln_random_mix(child->hash);
+        forward = kiln_random_mix(forward * 3 + child->hash);
+        backward = kiln_random_mix(backward * 3 + node->children[node->n - 1 - c]->hash);
     }
-    node->hash = node->kind == KILN_ORDER_LINE ? mix(forward + backward) : mix(any + 5);
+    node->hash = node->kind == KILN_ORDER_LINE ? kiln_random_mix(forward + backward)
+                                               : kiln_random_mix(any + 5);
 }
 
 KilnOrder *
@@ -110,7 +105,7 @@ kiln_order_leaf(KilnOrderStore *store, uint32_t leaf, uint64_t hash)
     KilnOrder *node = new_node(store, KILN_ORDER_LEAF, 0);
     node->leaf = leaf;
     node->leaves = 1;
-    node->hash = mix(hash);
+    node->hash = kiln_random_mix(hash);
     return node;
 }
 

@@ -19,6 +19,7 @@
  * those with other readers may stay behind, but where all do nothing is gained: then the concat is
  * left as it is. */
 #include "graph/op/concat.h"
+#include "passes/query/facts.h"
 #include "passes/query/movement.h"
 #include "passes/query/quant_range.h"
 #include "passes/rule.h"
@@ -158,16 +159,6 @@ joined_type(const KilnNode *concat, int k)
 }
 
 static bool
-only_read_by(const KilnValue *value, const KilnNode *reader)
-{
-    kiln_foreach_use (use, value) {
-        if (use->user != reader)
-            return false;
-    }
-    return true;
-}
-
-static bool
 plain_reshape(KilnMatch *match, const KilnNode *concat, uint32_t i)
 {
     const KilnValue *value = concat->operands[i].value;
@@ -189,7 +180,7 @@ sink_reshape(KilnMatch *match)
             return false;
         if (!plain_reshape(match, concat, i))
             return false;
-        gains |= only_read_by(value, concat);
+        gains |= kiln_only_reader(value, concat);
     }
     GUARD(gains, gains && concat->n_operands > 1);
     int k = joined_dim(concat, kiln_concat_axis(concat));

@@ -30,6 +30,7 @@
 #include "graph/op/generate.h"
 #include "graph/op/quantize.h"
 #include "passes/pass.h"
+#include "passes/query/facts.h"
 #include "passes/query/movement.h"
 
 #include <string.h>
@@ -138,17 +139,6 @@ is_elementwise(const KilnNode *node)
 
 /* --- conditions --- */
 
-/* Nothing but @node reads @value, however often. */
-static bool
-only_reader(const KilnValue *value, const KilnNode *node)
-{
-    kiln_foreach_use (use, value) {
-        if (use->user != node)
-            return false;
-    }
-    return true;
-}
-
 /* The shape of @node on few elements: that of what is expanded, for else another operand varies
  * where that is repeated. */
 static bool
@@ -189,7 +179,7 @@ may_move(KilnPassContext *context, const KilnNode *node, const KilnNode *expansi
     bool exact = expansion->op == KILN_OP_tile; /* one number of repeats per dim */
     Small x = without_expansion(expanded, true);
     PASS_GUARD(elementwise, is_elementwise(node));
-    PASS_GUARD(only_reader, only_reader(expanded, node));
+    PASS_GUARD(only_reader, kiln_only_reader(expanded, node));
     PASS_GUARD(plain, is_plain(node) && is_plain(expansion));
     PASS_GUARD(extents_known, kiln_type_is_known(&expanded->type) && kiln_type_is_known(&x.type));
     PASS_GUARD(grows, grows(&x.type, &expanded->type));

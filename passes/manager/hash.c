@@ -3,6 +3,7 @@
  * counts as "result r of the k-th node", so that two functions that print alike hash alike. */
 #include "passes/manager/hash.h"
 
+#include "graph/base/random.h"
 #include "graph/module/folding.h"
 #include "graph/module/sweep.h"
 #include "ir/open.h"
@@ -19,10 +20,7 @@ typedef struct {
 static uint64_t
 mix(uint64_t state, uint64_t value)
 {
-    uint64_t z = state ^ (value + UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return kiln_random_mix(state ^ (value + UINT64_C(0x9e3779b97f4a7c15)));
 }
 
 static uint64_t

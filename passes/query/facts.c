@@ -111,3 +111,13 @@ kiln_never_signed(const KilnValue *value)
            node->op == KILN_OP_softmax || node->op == KILN_OP_reduce_l1 ||
            (node->op == KILN_OP_mul && node->operands[0].value == node->operands[1].value);
 }
+
+bool
+kiln_only_reader(const KilnValue *value, const KilnNode *node)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user != node)
+            return false;
+    }
+    return true;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about the numbers of a value, from the nodes that compute it. */
+/* Facts about a value: about its numbers, from the nodes that compute it, and about its readers. */
 #ifndef KILN_PASSES_QUERY_FACTS_H
 #define KILN_PASSES_QUERY_FACTS_H
 
@@ -11,5 +11,8 @@ bool kiln_never_negative(const KilnValue *value);
 
 /** True if also no element is -0: abs returns it unchanged. */
 bool kiln_never_signed(const KilnValue *value);
+
+/** True if nothing but @node reads @value, however often. */
+bool kiln_only_reader(const KilnValue *value, const KilnNode *node);
 
 #endif
