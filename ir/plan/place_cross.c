@@ -175,7 +175,7 @@ try_group(Crossing *crossing, uint64_t mask, int64_t sum)
         try_begins(crossing, &group, crossing->partial.begins);
     } else {
         try_sum(crossing, &group, sum, false);
-        if (sweep->boundary->n_sums >= sweep->boundaries->subsets_max)
+        if (sweep->kind->big && sweep->boundary->n_sums >= sweep->boundaries->subsets_max)
             try_sum(crossing, &group, crossing->sum - sum, true);
     }
     kiln_order_store_rewind(&sweep->scratch, block, used);
@@ -228,8 +228,8 @@ sum_of_ends(const Sweep *sweep, uint64_t mask)
     return sum;
 }
 
-/* Adds a partial state and proposes what follows from it: small groups for half of the work, and
- * where that is not enough for all, big ones for the other half. */
+/* Adds a partial state and proposes what follows from it: small groups, and where the
+ * kind of the attempt says so, big ones for half of the work. */
 static void
 add_partial(Crossing *crossing, const Partial *partial)
 {
@@ -239,7 +239,7 @@ add_partial(Crossing *crossing, const Partial *partial)
     crossing->sum = sum_of_ends(sweep, partial->ends);
     g_array_append_val(crossing->partials, *partial);
     sweep->scratch.work = 0;
-    crossing->work_max = PARTIAL_WORK / 2;
+    crossing->work_max = sweep->kind->big ? PARTIAL_WORK / 2 : PARTIAL_WORK;
     uint32_t first = kiln_sweep_mates(sweep, partial->order, partial->ends, crossing->mates);
     uint64_t bit = UINT64_C(1) << first, others = crossing->mates[first] & ~bit;
     if ((bit | others) == partial->ends)
@@ -248,7 +248,7 @@ add_partial(Crossing *crossing, const Partial *partial)
     uint32_t n = 1 + (uint32_t)__builtin_popcountll(others);
     for (uint32_t more = 0; more < n && sweep->scratch.work <= crossing->work_max; more++)
         grow(crossing, bit, others, size, more);
-    bool is_cut = sweep->scratch.work > crossing->work_max;
+    bool is_cut = sweep->kind->big && sweep->scratch.work > crossing->work_max;
     crossing->work_max = PARTIAL_WORK;
     for (uint32_t less = 0; is_cut && less < n && sweep->scratch.work <= PARTIAL_WORK; less++)
         shrink(crossing, bit, others, size, less);

@@ -27,19 +27,18 @@
 #include <string.h>
 
 enum {
-    LOW = 45875,    /* 0.7: bonuses of SweepKind */
-    MIDDLE = 75000, /* 1.1 */
-    HIGH = 104857,  /* 1.6: what a begin adds to the freedom of known plans, on average */
+    LOW = 45875,   /* 0.7: bonuses of SweepKind */
+    HIGH = 104857, /* 1.6: what a begin adds to the freedom of known plans, on average */
 };
 
 /* Narrow attempts come first: several of them cost less than a wide one, and solve more together.
  * Attempts behind these are of the last two kinds in turn. */
 static const SweepKind kinds[] = {
-    { 60, false, 1, LOW },  { 60, false, 1, LOW },   { 60, false, 1, HIGH },
-    { 60, true, 1, HIGH },  { 120, false, 1, LOW },  { 120, false, 1, HIGH },
-    { 120, false, 3, LOW }, { 60, true, 1, MIDDLE }, { 240, false, 1, HIGH },
-    { 240, false, 1, LOW }, { 480, true, 1, HIGH },  { 960, false, 3, LOW },
-    { 960, true, 1, HIGH },
+    { 60, false, false, 1, LOW },  { 60, false, false, 1, LOW }, { 60, true, false, 1, LOW },
+    { 60, true, false, 1, HIGH },  { 60, true, true, 1, HIGH },  { 120, true, false, 1, LOW },
+    { 120, true, false, 1, HIGH }, { 120, true, false, 3, LOW }, { 240, true, false, 1, HIGH },
+    { 240, true, false, 1, LOW },  { 480, true, true, 1, HIGH }, { 960, false, false, 3, LOW },
+    { 960, true, true, 1, HIGH },
 };
 
 enum {

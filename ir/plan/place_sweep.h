@@ -22,6 +22,7 @@ typedef struct {
 /* How an attempt searches. */
 typedef struct {
     uint32_t width; /* states that a section keeps */
+    bool big;       /* also tries the biggest groups (place_cross.c) */
     bool fills;     /* keeps more siblings where fewer states than the width are left */
     uint32_t wide;  /* partial states of a bucket, over the width (place_cross.c); where there are
                        more than one, no choice may use more than half of the work that is left */
