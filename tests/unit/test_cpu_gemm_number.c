@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu backend's products of f64 and of integers of 32 and 64 bits against the reference. */
-#include "graph/base/number.h"
 #include "graph/kiln-types.h"
 #include "ir/instr.h"
 #include "tests/unit/cpu_case.h"

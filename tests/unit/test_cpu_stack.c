@@ -271,7 +271,8 @@ static const KilnInstrKind exact_unary[] = {
 static const KilnInstrKind close_unary[] = {
     KILN_INSTR_elu,  KILN_INSTR_erf,      KILN_INSTR_exp,        KILN_INSTR_gelu,
     KILN_INSTR_log,  KILN_INSTR_sigmoid,  KILN_INSTR_swish,      KILN_INSTR_softplus,
-    KILN_INSTR_tanh, KILN_INSTR_softsign, KILN_INSTR_hard_swish,
+    KILN_INSTR_tanh, KILN_INSTR_softsign, KILN_INSTR_hard_swish, KILN_INSTR_sin,
+    KILN_INSTR_cos,  KILN_INSTR_atan,
 };
 static const KilnInstrKind binary[] = { KILN_INSTR_add, KILN_INSTR_sub,  KILN_INSTR_mul,
                                         KILN_INSTR_div, KILN_INSTR_max,  KILN_INSTR_min,
@@ -689,7 +690,8 @@ expect_refused(KilnStackStep step, KilnDType in, const KilnQuant *quant)
 Test(cpu_stack, refuses)
 {
     const KilnQuant two = { 1, 2, (float[]){ 0.3f, 0.5f }, (int32_t[]){ 17, 0 } };
-    expect_refused((KilnStackStep)STEP(sin, AT(1)), KILN_DTYPE_f32, NULL);
+    expect_refused((KilnStackStep)STEP(mod, AT(1), AT(2)), KILN_DTYPE_f32, NULL);
+    expect_refused((KilnStackStep)STEP(mod, AT(1), AT(2)), KILN_DTYPE_i32, NULL);
     expect_refused((KilnStackStep)STEP(pow, AT(1), AT(2)), KILN_DTYPE_f32, NULL);
     expect_refused((KilnStackStep)STEP(mean, AT(1), AT(2)), KILN_DTYPE_f32, NULL);
     expect_refused((KilnStackStep)STEP(clip, AT(1), AT(1), AT(2)), KILN_DTYPE_f32, NULL);

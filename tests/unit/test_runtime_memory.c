@@ -426,7 +426,7 @@ static const char chain_text[] =
     "func @f {\n  weight @state = _ : f32[64]\n  input @x : f32[64]\n  output @y : f32[64]\n"
     "  add @out @state, @in @state, @in @x\n  %a = alloc : f32[64]\n  exp @out %a, @in @state\n"
     "  %b = alloc : f32[64]\n  neg @out %b, @in %a\n  %c = alloc : f32[64]\n"
-    "  sin @out %c, @in %b\n  add @out @y, @in %a, @in %c\n"
+    "  cum_sum @out %c, @in %b\n  add @out @y, @in %a, @in %c\n"
     "  dealloc %a\n  dealloc %b\n  dealloc %c\n}";
 
 /* A session with poison gives the results of one without, run after run, and finds a plan that

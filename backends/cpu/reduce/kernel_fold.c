@@ -19,6 +19,7 @@
 #include "ir/kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     COLUMNS = 256, /* of a task */
@@ -132,20 +133,21 @@ start_of(const Fold *f, KilnCpuFold fold)
     return (KilnCpuFolded){ .s = one };
 }
 
-/* Folds @n neighbours, or @n columns, from element @at on. */
+/* Folds @n neighbours, or @n columns, from element @at on. Rows are folded a block at a time, so
+ * that equal elements are known to come to the same (kiln_cpu_fold_equal). */
 static void
 fold_some(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFolded *folded)
 {
     const char *from = f->in + (size_t)at * f->size;
-    if (!f->widen) {
-        loop(from, n, folded);
-        return;
-    }
     for (int64_t i = 0; i < n; i += COLUMNS) {
         uint64_t wide[COLUMNS];
+        const void *x = from + (size_t)i * f->size;
         const int64_t some = min_of(COLUMNS, n - i);
-        f->widen(wide, from + (size_t)i * f->size, some);
-        loop(wide, some, f->rows ? folded : folded + i);
+        if (f->widen) {
+            f->widen(wide, x, some);
+            x = wide;
+        }
+        loop(x, some, f->rows ? folded : folded + i);
     }
 }
 
@@ -167,9 +169,11 @@ fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpu
         folded[i].f = 0;
     }
     fold_group(f, f->largest, at, n, most);
-    for (int64_t i = 0; i < f->reduced.count; i++)
-        f->exp((const float *)(const void *)f->in + at + offset_of(&f->reduced, i), n, most,
-               folded);
+    for (int64_t i = 0; i < f->reduced.count; i++) {
+        const float *x = (const float *)(const void *)f->in + at + offset_of(&f->reduced, i);
+        for (int64_t k = 0; k < n; k += COLUMNS)
+            f->exp(x + k, min_of(COLUMNS, n - k), most, folded);
+    }
     for (int64_t i = 0; i < results; i++)
         folded[i].f = isinf(most[i].f) ? most[i].f : most[i].f + log(folded[i].f);
 }
@@ -281,6 +285,105 @@ bool
 kiln_cpu_fold_supports(const KilnInstr *instr)
 {
     return !cpu_type(instr, 1)->layout && !cpu_type(instr, 0)->layout;
+}
+
+size_t
+kiln_cpu_fold_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    (void)instr;
+    (void)form;
+    (void)threads;
+    return 0;
+}
+
+/* --- equal elements --- */
+
+enum {
+    MOST_STEPS = 1 << 24 /* a moment */
+};
+
+static uint64_t
+widened(KilnDType dtype, const void *element)
+{
+    const size_t size = kiln_dtype_size(dtype);
+    const unsigned unused = 64 - 8 * (unsigned)size;
+    uint64_t bits = 0;
+    memcpy(&bits, element, size); /* the low bytes come first */
+    if (dtype == KILN_DTYPE_bool)
+        return bits != 0;
+    return kiln_dtype_is_signed(dtype) ? (uint64_t)((int64_t)(bits << unused) >> unused) : bits;
+}
+
+/* @n times @x. Integers wrap, so the order does not matter. */
+static uint64_t
+integers_of_equal(KilnCpuFold fold, bool is_signed, uint64_t x, int64_t n)
+{
+    uint64_t product = 1;
+    switch (fold) {
+    case KILN_CPU_FOLD_sizes:
+        return (is_signed && (int64_t)x < 0 ? 0 - x : x) * (uint64_t)n;
+    case KILN_CPU_FOLD_squares:
+        return x * x * (uint64_t)n;
+    case KILN_CPU_FOLD_product:
+        for (; n > 0; n /= 2, x *= x)
+            product = n % 2 ? product * x : product;
+        return product;
+    case KILN_CPU_FOLD_max:
+    case KILN_CPU_FOLD_min:
+        return x;
+    default:
+        return x * (uint64_t)n;
+    }
+}
+
+/* Folds one group of a Fold whose elements at 0 … COLUMNS - 1 are equal, block by block as a run.
+ */
+static void
+fold_equal(const Fold *f, KilnCpuFoldLoop loop, KilnCpuFolded *folded)
+{
+    for (int64_t i = 0; i < f->reduced.count; i++) {
+        for (int64_t k = 0; k < (f->rows ? f->inner : 1); k += COLUMNS)
+            fold_some(f, loop, 0, f->rows ? min_of(COLUMNS, f->inner - k) : 1, folded);
+    }
+}
+
+static void
+exponentials_of_equal(const Fold *f, KilnCpuFolded *folded)
+{
+    const float *x = (const float *)(const void *)f->in;
+    KilnCpuFolded most = start_of(f, KILN_CPU_FOLD_max);
+    folded->f = 0;
+    fold_equal(f, f->largest, &most);
+    for (int64_t i = 0; i < f->reduced.count; i++) {
+        for (int64_t k = 0; k < (f->rows ? f->inner : 1); k += COLUMNS)
+            f->exp(x, f->rows ? min_of(COLUMNS, f->inner - k) : 1, &most, folded);
+    }
+    folded->f = isinf(most.f) ? most.f : most.f + log(folded->f);
+}
+
+bool
+kiln_cpu_fold_equal(const KilnInstr *instr, const void *element, void *result)
+{
+    Fold f = fold_for(instr);
+    const bool is_float = kiln_dtype_is_float(f.dtype);
+    char equal[COLUMNS * sizeof(uint64_t)];
+    KilnCpuFolded folded = start_of(&f, f.fold);
+    if (f.count == 0 || (is_float && f.count > MOST_STEPS))
+        return false;
+    for (size_t i = 0; i < COLUMNS; i++)
+        memcpy(equal + i * f.size, element, f.size);
+    f.in = equal;
+    f.out = result;
+    if (f.exp) {
+        exponentials_of_equal(&f, &folded);
+    } else if (is_float) {
+        fold_equal(&f, f.loop, &folded);
+    } else {
+        folded.u = integers_of_equal(f.fold, kiln_dtype_is_signed(f.dtype),
+                                     widened(f.dtype, element), f.count);
+    }
+    store(&f, 0, folded);
+    return true;
 }
 
 const char *
