@@ -158,6 +158,20 @@ typedef struct {
 } Pass;
 
 static void
+scale_row(float *restrict to, const float *restrict from, float weight, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = weight * from[i];
+}
+
+static void
+add_row(float *restrict to, const float *restrict from, float weight, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += weight * from[i];
+}
+
+static void
 sum_rows(const Pass *pass, int64_t row)
 {
     const Axis *axis = pass->axis;
@@ -169,14 +183,12 @@ sum_rows(const Pass *pass, int64_t row)
         for (int64_t t = 0; t < axis->counts[o]; t++) {
             const float *from = pass->from + (plane + taps[t].at) * pass->inner + first;
             const float weight = taps[t].weight;
-            if (t == 0 && weight == 1) {
+            if (t == 0 && weight == 1)
                 memcpy(to + first, from, (size_t)n * sizeof *to);
-                continue;
-            }
-            for (int64_t i = 0; t == 0 && i < n; i++)
-                to[first + i] = weight * from[i];
-            for (int64_t i = 0; t > 0 && i < n; i++)
-                to[first + i] += weight * from[i];
+            else if (t == 0)
+                scale_row(to + first, from, weight, n);
+            else
+                add_row(to + first, from, weight, n);
         }
     }
 }
