@@ -151,6 +151,16 @@ squared_distance_flops(const KilnInstr *instr, const Count *row)
     return times(times(3, elements(instr, 0)), dim_from_end(instr, 1, 1));
 }
 
+/* Each item of the pool is compared at each place, for each number of skips. */
+static int64_t
+tf_idf_vectorizer_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    const KilnInstrAttrs_tf_idf_vectorizer *attrs = kiln_instr_attrs(instr, tf_idf_vectorizer);
+    const int64_t steps = MIN(attrs->max_skip_count, dim_from_end(instr, 1, 1)) + 1;
+    return times(times(elements(instr, 1), attrs->pool_int64s.n), steps);
+}
+
 /* Some rounds over the square of pairs. */
 static int64_t
 pairwise_coupling_flops(const KilnInstr *instr, const Count *row)
@@ -307,6 +317,7 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_squared_distance] = { .count = squared_distance_flops },
     [KILN_INSTR_pairwise_coupling] = { .count = pairwise_coupling_flops },
     [KILN_INSTR_label_encoder] = { .each = 16 },
+    [KILN_INSTR_tf_idf_vectorizer] = { .count = tf_idf_vectorizer_flops },
     [KILN_INSTR_col2im] = { .count = col2im_flops },
     [KILN_INSTR_affine_grid] = { .each = 8 },
     [KILN_INSTR_max_pool] = { .count = max_pool_flops },

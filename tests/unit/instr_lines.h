@@ -96,6 +96,7 @@ static const char *const lines[] = {
     /* classical machine learning: the trees are leaves without entries */
     "tree_ensemble o:f32[A,3] i:f32[A,B] i:i32[0] i:i32[0] i:f32[0] i:i32[0] i:bool[0] i:i32[1] i:i32[0] i:f32[0] {n_targets=3}",
     "squared_distance o:f32[A,B] i:f32[A,C] i:f32[B,C]", "pairwise_coupling o:f32[A,3] i:f32[A,3] {classes=3}",
+    "tf_idf_vectorizer o:f32[A,2] i:i64[A,B] {max_gram_length=2, max_skip_count=1, ngram_counts=[0,1], ngram_indexes=[0,1], pool_int64s=[3,1,3]}",
     "label_encoder o:f32[A,B] i:i64[A,B] i:i64[4] i:f32[4] i:f32[1]",
     /* the others */
     "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",

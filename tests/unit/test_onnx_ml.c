@@ -148,6 +148,13 @@ Test(onnx_ml, strings_are_named)
          onnx_texts("values_strings", 1, (const char *const[]){ "a" }));
     g_autofree char *found = imported(graph);
     cr_expect(strstr(found, "reason=\"attribute 'values_strings': strings\""), "%s", found);
+    graph = graph_of(ONNX_I64, "C");
+    onnx_node(graph, "TfIdfVectorizer", "x", "y", onnx_int("max_gram_length", 1),
+              onnx_int("min_gram_length", 1), onnx_int("max_skip_count", 0),
+              onnx_text("mode", "TF"), ONNX_INTS("ngram_counts", 0), ONNX_INTS("ngram_indexes", 0),
+              onnx_texts("pool_strings", 1, (const char *const[]){ "a" }), NULL);
+    g_autofree char *grams = imported(graph);
+    cr_expect(strstr(grams, "reason=\"attribute 'pool_strings': strings\""), "%s", grams);
     graph = graph_of(ONNX_F32, "N,3");
     NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 6),
          onnx_texts("classlabels_strings", 2, (const char *const[]){ "a", "b" }));

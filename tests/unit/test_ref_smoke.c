@@ -124,6 +124,7 @@ static const Smoke smokes[] = {
     { "label_encoder", "i16[2,3]; K[2,3]; K[4]; i16[4]; i16[1]" },
     { "pairwise_coupling", "K[2,3]; K[2,3] | {classes=3}" },
     { "squared_distance", "K[2,3]; K[2,4]; K[3,4]" },
+    { "tf_idf_vectorizer", "f32[2,2]; K[2,4] | {max_gram_length=2, ngram_counts=[0,1], ngram_indexes=[0,1], pool_int64s=[3,1,3]}" },
     { "tree_ensemble", "K[2,1]; K[2,3]; i32[0]; i32[0]; K[0]; i32[0]; bool[0]; i32[1]; i32[0]; K[0]" },
     /* signals */
     { "dft", "K[2,3,2]; K[2,3,1] | {axis=1, length=[3]}" },

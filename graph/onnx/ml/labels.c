@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LabelEncoder and OneHotEncoder of ai.onnx.ml, of numbers. */
+/* LabelEncoder and OneHotEncoder of ai.onnx.ml, and TfIdfVectorizer, of numbers. */
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/ml/ml.h"
@@ -147,4 +147,13 @@ kiln_onnx_convert_one_hot_encoder(KilnOnnxCall *call, GError **error)
         kiln_onnx_step3(&s, KILN_OP_one_hot, &attrs, index,
                         kiln_onnx_scalar(call, "depth", KILN_DTYPE_i64, n),
                         kiln_onnx_ml_floats(&s, "off_on", KILN_DTYPE_f32, values)));
+}
+
+/* --- TfIdfVectorizer --- */
+
+gboolean
+kiln_onnx_convert_n_grams(KilnOnnxCall *call, GError **error)
+{
+    return !kiln_onnx_take(call, "pool_strings") ||
+           kiln_onnx_unsupported(call, error, "attribute 'pool_strings': strings");
 }
