@@ -39,6 +39,7 @@
  * Open dims count as at their hints. The vendor generates code anew for all numbers of a region
  * with open dims, so such a region has to make up for its code within open-runs runs. */
 #include "graph/module/folding.h"
+#include "graph/dim/dim_defined.h"
 #include "graph/module/hints.h"
 #include "graph/op/cast.h"
 #include "graph/op/matmul.h"
@@ -157,13 +158,23 @@ find_near(Partition *partition, const KilnNode *node)
 
 /* --- what joins --- */
 
+/* Data may decide another number in each run, and the vendor generates code for each. */
+static bool
+hangs_on_data(const KilnType *type)
+{
+    bool hangs = false;
+    for (int d = 0; d < type->rank; d++)
+        hangs |= kiln_dim_hangs_on_data(type->open[d]);
+    return hangs;
+}
+
 /* Open dims have the numbers of their hints here: what is no expression either has none. */
 static bool
 reads_unknown_dims(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value && !kiln_type_is_static(&value->type))
+        if (value && (!kiln_type_is_static(&value->type) || hangs_on_data(&value->type)))
             return true;
     }
     return false;
@@ -183,7 +194,8 @@ role_of(const Partition *partition, const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_results; i++) {
         if (!kiln_type_is_static(&node->results[i].type) || node->results[i].type.quant ||
-            node->results[i].type.layout || node->results[i].known)
+            node->results[i].type.layout || node->results[i].known ||
+            hangs_on_data(&node->results[i].type))
             return KILN_VENDOR_NONE;
     }
     bool plain = node->n_results > 0 && !kiln_op_has(node->op, KILN_TRAIT_REGION) &&
