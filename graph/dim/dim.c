@@ -3,7 +3,6 @@
 #include "graph/dim.h"
 
 #include "graph/arena.h"
-#include "graph/dim/dim_guess.h"
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
@@ -316,7 +315,7 @@ kiln_dim_state(KilnDimTable *table, const char *name, const KilnDimFacts *facts,
 }
 
 void
-kiln_dim_guess(KilnDimTable *table, const char *name, int64_t number)
+kiln_dim_table_guess(KilnDimTable *table, const char *name, int64_t number)
 {
     KilnDim *dim = name_of(table, name);
     g_mutex_lock(&table->lock);

@@ -93,6 +93,8 @@ void kiln_dim_wide_range(const KilnDim *dim, KilnDimWide *lo, KilnDimWide *hi);
 void kiln_dim_range_within(const KilnDim *dim, int64_t most_of_name, int64_t *lo, int64_t *hi);
 /** Whether it is assumed that names of @table are small; @assumes: it is from now on. */
 bool kiln_dim_table_small(KilnDimTable *table, bool assumes);
+/** kiln_dim_guess(): graph/dim/dim_guess.h. */
+void kiln_dim_table_guess(KilnDimTable *table, const char *name, int64_t number);
 /** graph/dim/dim_defined.h: kiln_dim_define(). */
 const KilnDim *kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most);
 /** Whether the sum is certainly at least 0, by ranges and by what atoms are between. */
