@@ -12,7 +12,6 @@
 #include "graph/module/layout.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
-#include "graph/op/generate.h"
 #include "graph/op/offload.h"
 #include "graph/op/structure.h"
 
@@ -42,7 +41,8 @@ known_tensor(const KilnNode *node, uint32_t i)
     return kiln_value_known_tensor(value);
 }
 
-/* Gives @type, which has a layout, the dims of a payload of @dims. Those in blocks are no open ones.
+/* Gives @type, which has a layout, the dims of a payload of @dims. Those in blocks are no open
+ * ones.
  */
 static void
 take_dims(KilnType *type, const int64_t *dims)
@@ -165,7 +165,7 @@ build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operand
     for (uint32_t r = 0; r < node->n_results; r++)
         types[r] = operands ? type_alone(&node->results[r].type)
                             : kiln_type_at_hints(&node->results[r].type);
-    bool counts = kiln_op_counts(node->op), defines = node->op == KILN_OP_define;
+    bool counts = kiln_op_counts(node->op), defines = kiln_op_is_define(node->op);
     KilnNodeSpec spec = { .op = defines ? KILN_OP_identity : node->op,
                           .name = kiln_node_label(node),
                           .operands = values,

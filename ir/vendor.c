@@ -201,14 +201,31 @@ number_of(void *data, const KilnDim *name)
 }
 
 static gboolean
-check_value(const KilnValue *value, GError **error)
+check_value(const KilnValue *value, gboolean filled, GError **error)
 {
-    const bool is_static = kiln_type_is_static(&value->type);
-    if (is_static && kiln_type_elements(&value->type) > 0)
+    const int64_t elements = kiln_type_elements(&value->type);
+    if (elements > 0 || (elements == 0 && !filled))
         return TRUE;
     g_autofree char *type = kiln_type_to_string(&value->type);
-    return kiln_throw(error, is_static ? KILN_ERROR_UNSUPPORTED : KILN_ERROR_SHAPE,
+    return kiln_throw(error, elements == 0 ? KILN_ERROR_UNSUPPORTED : KILN_ERROR_SHAPE,
                       "%s: expected a shape with elements, found %s", value->name, type);
+}
+
+/* Checks that all types of @body have numbers, and where they are to be @filled, no zeros. */
+static gboolean
+check_values(const KilnFunction *body, gboolean filled, GError **error)
+{
+    for (guint i = 0; i < body->arguments->len; i++) {
+        if (!check_value(&kiln_function_argument(body, i)->value, filled, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, body) {
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            if (!check_value(&node->results[r], filled, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
 }
 
 /* Writes numbers for all expressions of @module, which is a region. */
@@ -221,17 +238,7 @@ pin(KilnModule *module, KilnDimLookup lookup, void *data, GError **error)
     g_autoptr(KilnDimTable) table = kiln_dim_table_new();
     Numbers numbers = { table, lookup, data };
     kiln_module_move_dims(module, table, number_of, &numbers);
-    for (guint i = 0; i < body->arguments->len; i++) {
-        if (!check_value(&kiln_function_argument(body, i)->value, error))
-            return FALSE;
-    }
-    kiln_foreach_node (node, body) {
-        for (uint32_t r = 0; r < node->n_results; r++) {
-            if (!check_value(&node->results[r], error))
-                return FALSE;
-        }
-    }
-    return TRUE;
+    return check_values(body, FALSE, error);
 }
 
 KilnModule *
@@ -255,7 +262,11 @@ kiln_kernel_cache_get_at(const KilnTarget *target, const KilnFunction *body, Kil
     if (out_refused)
         *out_refused = NULL;
     g_autoptr(KilnModule) module = kiln_region_module_at(body, lookup, data, error);
-    g_autofree char *region = module ? module_key(module, error) : NULL;
+    /* The vendor takes no empty values. */
+    if (!module ||
+        (kiln_function_is_open(body) && !check_values(kiln_module_entry(module), TRUE, error)))
+        return NULL;
+    g_autofree char *region = module_key(module, error);
     if (!region)
         return NULL;
     g_autofree char *key = g_strdup_printf("%s %s, %s %s, %d threads\n%s", target->vendor->name,

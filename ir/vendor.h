@@ -72,7 +72,8 @@ typedef struct KilnVendor {
 KilnCompiled *kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
                                     KilnNode **out_refused, GError **error);
 /** The same for @body with the numbers that @lookup gives to its open dims. NULL, and
- * kiln_kernel_cache_get(): their hints. Fails as kiln_region_module_at(), too. */
+ * kiln_kernel_cache_get(): their hints. Fails as kiln_region_module_at(), too, and with
+ * KILN_ERROR_UNSUPPORTED if a value of an open @body is empty. */
 KilnCompiled *kiln_kernel_cache_get_at(const KilnTarget *target, const KilnFunction *body,
                                        KilnDimLookup lookup, void *data, int threads,
                                        KilnNode **out_refused, GError **error);
@@ -86,8 +87,7 @@ uint64_t kiln_kernel_cache_compiled(void);
 KilnModule *kiln_region_module(const KilnFunction *body, GError **error);
 
 /** The same with the numbers that @lookup gives to open dims; NULL: their hints. Fails with
- * KILN_ERROR_UNSUPPORTED if a value of @body is empty then, and with KILN_ERROR_SHAPE if a dim has
- * no number. */
+ * KILN_ERROR_SHAPE if a dim has no number, or a negative one. */
 KilnModule *kiln_region_module_at(const KilnFunction *body, KilnDimLookup lookup, void *data,
                                   GError **error);
 

@@ -18,7 +18,6 @@
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
-#include "graph/op/generate.h"
 #include "passes/fold/constness.h"
 
 /* A function that is called with inputs of the model: the entry, and where constants were folded
@@ -133,7 +132,7 @@ is_live(const KilnValue *value, const KilnFunction *function)
             return true;
         if (!at->def || kiln_op_reads_type_only(at->def->op))
             continue;
-        if (kiln_op_counts(at->def->op) || at->def->op == KILN_OP_define)
+        if (kiln_op_counts(at->def->op) || kiln_op_is_define(at->def->op))
             return true;
         add_operands(work, at->def);
     }

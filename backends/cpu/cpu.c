@@ -23,6 +23,7 @@ kiln_cpu_plain_supports(const KilnInstr *instr)
 #define INTS (SIGNED | D(u8) | D(u16) | D(u32) | D(u64))
 #define NUMBERS (INTS | D(f64)) /* beside f32, which has kernels of its own */
 #define FLOATS (D(f16) | D(bf16) | D(f32) | D(f64))
+#define USUAL (NUMBERS | FLOATS | D(bool)) /* all but those of few bits */
 #define ALL ((1u << KILN_N_DTYPES) - 1 - D(string))
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \

@@ -22,6 +22,12 @@ count_of(const KilnNode *node)
 }
 
 bool
+kiln_op_is_define(KilnOp op)
+{
+    return op == KILN_OP_define;
+}
+
+bool
 kiln_op_counts(KilnOp op)
 {
     return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique;

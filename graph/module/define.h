@@ -19,6 +19,8 @@ typedef struct {
 
 /** True for operators with an attribute `count`: the name of the dim that data decides. */
 bool kiln_op_counts(KilnOp op);
+/** True for `define`. */
+bool kiln_op_is_define(KilnOp op);
 /** The name of @count; NULL where there is none yet. */
 const char *kiln_node_count(const KilnNode *node);
 /** Takes the name away; false where the operator has none. */

@@ -14,8 +14,8 @@ void kiln_function_stand_at_hints(KilnFunction *function);
 /** Takes the numbers out of all types that have expressions. */
 void kiln_function_leave_hints(KilnFunction *function);
 
-/** Guesses the names of the dims of an input of @type, if it holds pictures: one picture has 224 rows
- * and columns. Other names stay at 64. */
+/** Guesses the names of the dims of an input of @type, if it holds pictures: one picture has 224
+ * rows and columns. Other names stay at 64. */
 void kiln_guess_hints(const KilnType *type);
 
 #endif

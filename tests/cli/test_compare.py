@@ -141,7 +141,7 @@ class Compare(CliTest):
                            "  %c = cast(%\"a/b\") {to=i64} : i64[3]\n  return %c\n}\n")
         self.kiln("run", model, "--random", "1", "--pipeline", "none", "--dump-values", "t")
         self.assertEqual(sorted(path.name for path in (self.dir / "t").iterdir()),
-                         ["0000-a%2Fb.pb", "0001-c.npy", "0002-output%20c.npy"])
+                         ["0000-a%2Fb.npy", "0001-c.npy", "0002-output%20c.npy"])
         self.assertIn("3 agree", self.compare(OK, "t", "t"))
 
     def test_errors(self):

@@ -52,8 +52,9 @@ ASKS_FOR = {
     "input": ("memory", model([node("Relu", ["x"], ["y"])], [value("x", FLOAT, [100000, 100000])], [Y])),
     "products": ("time", bomb([node("RandomNormal", [], ["c0"], attributes=[chunk(1, "shape") + number(8, 4000) + number(8, 4000) + number(20, 7)]),
                                *(node("MatMul", [f"c{i}", f"c{i}"], [f"c{i + 1}"]) for i in range(200)), node("ReduceSum", ["c200"], ["s"])], [])),
-    "einsum": ("time", bomb([filled("c", 0.1), node("Einsum", ["c"] * 8, ["e"], attributes=[
-        chunk(1, "equation") + chunk(4, "ab,bc,cd,de,ef,fg,gh,hi->ai") + number(20, 3)]), node("ReduceSum", ["e"], ["s"])], [ints("n", [64, 64])])),
+    "einsum": ("memory", bomb([node("RandomNormal", [], ["c"], attributes=[chunk(1, "shape") + number(8, 64) + number(8, 64) + number(20, 7)]),
+                               node("Einsum", ["c"] * 3, ["e"], attributes=[chunk(1, "equation") + chunk(4, "ab,cd,ef->abcdef") + number(20, 3)]),
+                               node("ReduceSum", ["e"], ["s"])], [])),
     "determinant": ("time", bomb([filled("c", 0.0), node("Det", ["c"], ["s"])], [ints("n", [8000, 8000])])),
     "nodes": ("node", bomb([node("Identity", ["x"], ["c0"]), *(node("Relu", [f"c{i}"], [f"c{i + 1}"]) for i in range(50001))], [], "c50001")),
 }

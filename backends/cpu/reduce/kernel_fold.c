@@ -299,7 +299,7 @@ kiln_cpu_fold_scratch(const KilnInstr *instr, uint32_t form, int threads)
 /* --- equal elements --- */
 
 enum {
-    MOST_STEPS = 1 << 24 /* a moment */
+    MOST_STEPS = 1 << 20 /* of blocks: a moment */
 };
 
 static uint64_t
@@ -336,15 +336,50 @@ integers_of_equal(KilnCpuFold fold, bool is_signed, uint64_t x, int64_t n)
     }
 }
 
-/* Folds one group of a Fold whose elements at 0 … COLUMNS - 1 are equal, block by block as a run.
- */
+/* A number that is folded again and again in the same way. */
+typedef struct {
+    uint64_t last, before_last;
+    int64_t done;
+} Repeated;
+
+/* How many of @left further folds change @now. It came to the same number one or two folds ago, or
+ * all do. */
+static int64_t
+folds_left(Repeated *repeated, uint64_t now, int64_t left)
+{
+    const bool again = repeated->done > 1 && now == repeated->before_last;
+    repeated->before_last = repeated->last;
+    repeated->last = now;
+    repeated->done++;
+    return again ? left % 2 : left;
+}
+
+/* Folds a row of @n elements, which are those at 0 … COLUMNS - 1, block by block as a run. Takes
+ * from *@steps. */
 static void
+fold_equal_row(const Fold *f, KilnCpuFoldLoop loop, int64_t n, KilnCpuFolded *folded,
+               int64_t *steps)
+{
+    Repeated repeated = { .done = 0 };
+    for (int64_t left = n / COLUMNS; left > 0 && *steps > 0; *steps -= 1) {
+        fold_some(f, loop, 0, COLUMNS, folded);
+        left = folds_left(&repeated, folded->u, left - 1);
+    }
+    if (n % COLUMNS)
+        fold_some(f, loop, 0, n % COLUMNS, folded);
+}
+
+/* Folds one group of equal elements. False if that takes too many steps. */
+static bool
 fold_equal(const Fold *f, KilnCpuFoldLoop loop, KilnCpuFolded *folded)
 {
-    for (int64_t i = 0; i < f->reduced.count; i++) {
-        for (int64_t k = 0; k < (f->rows ? f->inner : 1); k += COLUMNS)
-            fold_some(f, loop, 0, f->rows ? min_of(COLUMNS, f->inner - k) : 1, folded);
+    int64_t steps = MOST_STEPS;
+    Repeated repeated = { .done = 0 };
+    for (int64_t left = f->reduced.count; left > 0 && steps > 0; steps--) {
+        fold_equal_row(f, loop, f->rows ? f->inner : 1, folded, &steps);
+        left = folds_left(&repeated, folded->u, left - 1);
     }
+    return steps > 0;
 }
 
 static void
@@ -368,7 +403,8 @@ kiln_cpu_fold_equal(const KilnInstr *instr, const void *element, void *result)
     const bool is_float = kiln_dtype_is_float(f.dtype);
     char equal[COLUMNS * sizeof(uint64_t)];
     KilnCpuFolded folded = start_of(&f, f.fold);
-    if (f.count == 0 || (is_float && f.count > MOST_STEPS))
+    bool good = f.count > 0 && (!f.exp || f.count <= (int64_t)MOST_STEPS * COLUMNS);
+    if (!good)
         return false;
     for (size_t i = 0; i < COLUMNS; i++)
         memcpy(equal + i * f.size, element, f.size);
@@ -377,13 +413,13 @@ kiln_cpu_fold_equal(const KilnInstr *instr, const void *element, void *result)
     if (f.exp) {
         exponentials_of_equal(&f, &folded);
     } else if (is_float) {
-        fold_equal(&f, f.loop, &folded);
+        good = fold_equal(&f, f.loop, &folded);
     } else {
         folded.u = integers_of_equal(f.fold, kiln_dtype_is_signed(f.dtype),
                                      widened(f.dtype, element), f.count);
     }
     store(&f, 0, folded);
-    return true;
+    return good;
 }
 
 const char *

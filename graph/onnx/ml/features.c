@@ -5,7 +5,6 @@
 #include "graph/onnx/ml/ml.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
-#include "graph/op/gather.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
 #include "graph/op/reduce.h"
@@ -21,13 +20,11 @@ kiln_onnx_convert_array_feature_extractor(KilnOnnxCall *call, GError **error)
     static const int64_t first[] = { 0 };
     static const KilnOnnxExtent all[] = { KILN_ONNX_NUMBER(-1) };
     const KilnOnnxSteps s = { call, error };
-    KilnAttrs_gather attrs = { .axis = -1 };
     KilnValue *x = kiln_onnx_need(call, 0, error);
     KilnValue *indices = x ? kiln_onnx_need(call, 1, error) : NULL;
     if (!indices || !kiln_onnx_require_rank(call, 0, 1, KILN_MAX_RANK, error))
         return FALSE;
-    KilnValue *y =
-        kiln_onnx_step2(&s, KILN_OP_gather, &attrs, x, kiln_onnx_step_reshape(&s, indices, all, 1));
+    KilnValue *y = kiln_onnx_ml_gather(&s, x, kiln_onnx_step_reshape(&s, indices, all, 1), -1);
     if (x->type.rank == 1)
         y = kiln_onnx_step_unsqueeze(&s, y, first, 1);
     return kiln_onnx_set_result(call, 0, y);

@@ -6,7 +6,6 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/steps.h"
 #include "graph/onnx/tensor.h"
-#include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/learn.h"
 #include "graph/op/structure.h"
@@ -117,8 +116,6 @@ kiln_onnx_convert_one_hot_encoder(KilnOnnxCall *call, GError **error)
 {
     static const float off_on[] = { 0, 1 };
     const KilnOnnxSteps s = { call, error };
-    KilnAttrs_one_hot attrs = { .axis = -1 };
-    KilnAttrs_gather first = { .axis = 0 };
     KilnInts cats = { 0 };
     int64_t zeros = 1;
     bool there;
@@ -139,14 +136,12 @@ kiln_onnx_convert_one_hot_encoder(KilnOnnxCall *call, GError **error)
     KilnValue *index =
         operands[0] ? kiln_onnx_build(call, KILN_OP_label_encoder, NULL, operands, 4, error) : NULL;
     if (!zeros)
-        index =
-            kiln_onnx_step2(&s, KILN_OP_gather, &first, numbers_below(&s, "known", cats.n), index);
+        index = kiln_onnx_ml_gather(&s, numbers_below(&s, "known", cats.n), index, 0);
     const KilnFloats values = { 2, (float *)off_on };
     return kiln_onnx_set_result(
         call, 0,
-        kiln_onnx_step3(&s, KILN_OP_one_hot, &attrs, index,
-                        kiln_onnx_scalar(call, "depth", KILN_DTYPE_i64, n),
-                        kiln_onnx_ml_floats(&s, "off_on", KILN_DTYPE_f32, values)));
+        kiln_onnx_ml_one_hot(&s, index, kiln_onnx_scalar(call, "depth", KILN_DTYPE_i64, n),
+                             kiln_onnx_ml_floats(&s, "off_on", KILN_DTYPE_f32, values)));
 }
 
 /* --- TfIdfVectorizer --- */

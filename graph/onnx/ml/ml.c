@@ -83,15 +83,28 @@ kiln_onnx_ml_take_labels(KilnOnnxCall *call, const char *ints, KilnInts *out, GE
 }
 
 KilnValue *
+kiln_onnx_ml_one_hot(const KilnOnnxSteps *s, KilnValue *index, KilnValue *depth, KilnValue *values)
+{
+    const KilnAttrs_one_hot attrs = { .axis = -1 };
+    return kiln_onnx_step3(s, KILN_OP_one_hot, &attrs, index, depth, values);
+}
+
+KilnValue *
+kiln_onnx_ml_gather(const KilnOnnxSteps *s, KilnValue *data, KilnValue *indices, int64_t axis)
+{
+    const KilnAttrs_gather attrs = { .axis = axis };
+    return kiln_onnx_step2(s, KILN_OP_gather, &attrs, data, indices);
+}
+
+KilnValue *
 kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnInts labels, KilnValue *index)
 {
     bool counts = true;
     for (uint32_t i = 0; i < labels.n; i++)
         counts &= labels.v[i] == i;
-    KilnAttrs_gather attrs = { .axis = 0 };
     return counts ? index
-                  : kiln_onnx_step2(s, KILN_OP_gather, &attrs,
-                                    kiln_onnx_ints(s->call, "labels", labels.v, labels.n), index);
+                  : kiln_onnx_ml_gather(s, kiln_onnx_ints(s->call, "labels", labels.v, labels.n),
+                                        index, 0);
 }
 
 KilnValue *
