@@ -493,8 +493,11 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
 {
     bool ignored,
         wanted = node->op != KILN_OP_const && g_hash_table_contains(settle->slice.nodes, node);
-    if (!kiln_node_reinfer(node, error) || !define_dims(settle, node, error) ||
-        (node->op == KILN_OP_gather && !kiln_gather_check(node, error)))
+    if (!kiln_node_reinfer(node, error) || !define_dims(settle, node, error))
+        return FALSE;
+    if (!kiln_node_is_linked(node))
+        return TRUE; /* others stand in its place */
+    if (node->op == KILN_OP_gather && !kiln_gather_check(node, error))
         return FALSE;
     if (node->op != KILN_OP_if && node->op != KILN_OP_loop && node->op != KILN_OP_scan)
         return !wanted || node->results[0].known || evaluate(node, settle->target, error);

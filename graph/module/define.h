@@ -35,8 +35,8 @@ bool kiln_op_defines_operand(KilnOp op, uint32_t i);
 /** Gives names to the elements of operands that decide the shape of @node and are not known, where
  * that is possible. *@out_changed: then its types must be inferred again. */
 gboolean kiln_node_define_operands(KilnNode *node, bool *out_changed, GError **error);
-/** Makes what reads @node, a `compress`, read elements at the places where its condition is true,
- * unless that is known. */
+/** Puts elements at the places where its condition is true in place of @node, a `compress`, which
+ * goes, unless the condition is known. */
 gboolean kiln_compress_define(KilnNode *node, GError **error);
 /** Writes the names that @node defines to @out, and returns their number. */
 uint32_t kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX]);

@@ -226,8 +226,10 @@ kiln_compress_define(KilnNode *node, GError **error)
         kiln_node_reinfer(places->def, &why);
     KilnValue *list = build(&b, KILN_OP_reshape, NULL, places, line, NULL);
     KilnValue *result = build(&b, KILN_OP_gather, &attrs, data, list, NULL);
-    if (result)
+    if (result) {
         kiln_value_replace(kiln_node_result(node, 0), result);
+        kiln_node_remove(node);
+    }
     if (why)
         g_propagate_error(error, g_steal_pointer(&why));
     return result != NULL;

@@ -43,6 +43,17 @@ COUNTED = """graph @counted(%x: i64[2,2]) {
 }
 constants { @zero = [0] : i64[]  @one = [1] : i64[] }
 """
+# Elements that are above 1.
+SELECTED = """graph @selected(%x: f32[3,4]) {
+  %one = const @one : f32[]
+  %large = greater(%x, %one) : bool[3,4]
+  %line = const @line : i64[1]
+  %c = reshape(%large, %line) : bool[12]
+  %y = compress(%x, %c) : f32[?]
+  return %y
+}
+constants { @one = [1] : f32[]  @line = [-1] : i64[1] }
+"""
 
 
 class DefineTest(CliTest):
@@ -73,6 +84,12 @@ class DefineTest(CliTest):
             self.assertEqual(self.result(model, "-i", f"x={x}", *arguments), [1, 2, 3, 4], arguments)
         zeros = self.floats("zeros.raw", [0] * 12)
         self.assertEqual(self.result(model, "-i", f"x={zeros}"), [])
+
+    def test_conditions_that_data_computes(self):
+        model = self.write("selected.kiln", SELECTED)
+        x = self.floats("x.raw", [0, 2, 0, 3, 1, 0, 0, 0, 0.5, 0, 7, 0])
+        for pipeline in "default", "none":
+            self.assertEqual(self.result(model, "-i", f"x={x}", "--pipeline", pipeline), [2, 3, 7], pipeline)
 
     def test_text_of_instructions(self):
         """It is parsed, printed as it was, and runs."""
