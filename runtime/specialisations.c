@@ -252,7 +252,7 @@ make_template(KilnProgram *program, const KilnBinding *bindings, GError **error)
     for (unsigned i = 0; i < n; i++) {
         KilnType type =
             kiln_type_make(program->inputs.types[i].dtype, bindings[i].rank, bindings[i].dims);
-        if (program->value_inputs[i])
+        if (program->value_inputs[i] && !program->values[i]) /* else there is one value */
             values[i] = g_bytes_new(bindings[i].data, (gsize)kiln_type_bytes(&type));
     }
     KilnTemplate *template = kiln_template_new(ir, values, n);
