@@ -418,9 +418,10 @@ static void
 try_random_node(Random *random, KilnOp op)
 {
     const KilnOpInfo *info = kiln_op_info(op);
-    KilnValue *operands[8];
+    KilnValue *operands[12];
     g_autoptr(GError) error = NULL;
     uint32_t most = (uint32_t)MIN(info->max_operands, 8), n = (uint32_t)info->min_operands;
+    cr_assert_leq(n, G_N_ELEMENTS(operands), "%s", info->name);
     n += most > n ? (uint32_t)pick(random, most - n + 1) : 0;
     for (uint32_t i = 0; i < n; i++) {
         bool absent = i >= (uint32_t)info->min_operands && pick(random, 4) == 0;

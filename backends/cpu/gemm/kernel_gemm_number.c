@@ -42,7 +42,7 @@ static void
 fill_panel(const Product *p, const char *b, int64_t first, int64_t n, char *panel)
 {
     const size_t size = (size_t)p->size;
-    if (n < COLUMNS)
+    if (n < COLUMNS && p->k > 0)
         memset(panel, 0, (size_t)(p->k * COLUMNS) * size);
     for (int64_t k = 0; k < p->k; k++) {
         char *to = panel + k * COLUMNS * p->size;
