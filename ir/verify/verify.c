@@ -21,7 +21,7 @@ typedef struct {
 } Verify;
 
 enum {
-    ARENA_MAX = 1 << 20,
+    ARENA_MAX = 1 << 16, /* sessions keep it */
     USES_AHEAD = 8
 };
 
