@@ -68,7 +68,8 @@ void kiln_open_strip(KilnOpenFields *fields);
 /** The mask of expressions that operands, places and attributes of @instr depend on. */
 uint64_t kiln_open_mask(const KilnOpenFields *fields, const KilnInstr *instr);
 
-/** True if @instr is a call whose region has open dims. */
+/** True if @instr is a call whose region is compiled for the numbers of its function: one with open
+ * dims, or one from a file, which nobody has compiled yet. */
 bool kiln_open_calls_region(const KilnInstr *instr);
 /** Makes @call run @compiled, and no other call of its function. The function, which is open or a
  * copy of such, takes a reference. */

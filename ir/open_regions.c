@@ -10,8 +10,8 @@
 bool
 kiln_open_calls_region(const KilnInstr *instr)
 {
-    return instr->kind == KILN_INSTR_call && instr->declaration && instr->declaration->body &&
-           kiln_function_is_open(instr->declaration->body);
+    const KilnDeclaration *callee = instr->kind == KILN_INSTR_call ? instr->declaration : NULL;
+    return callee && callee->body && (!callee->compiled || kiln_function_is_open(callee->body));
 }
 
 void

@@ -43,7 +43,8 @@ struct KilnInstance {
     KilnBindOptions options;
     KilnBinder binder;
     uint64_t *masks;                 /* per call: what it depends on */
-    const KilnDeclaration **regions; /* per call: the region with open dims; NULL: it has none */
+    const KilnDeclaration **regions; /* per call: the region that is compiled for the numbers;
+                                        NULL: it has none */
     uint32_t *scratch_life;          /* per call: its life among those of the plan */
     KilnFirstFit *fit;
     KilnBuffer **states; /* per carried value; NULL: it has none */

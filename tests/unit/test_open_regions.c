@@ -11,6 +11,7 @@
 #include "tests/unit/offload_case.h"
 #include "tests/unit/runtime_case.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -171,4 +172,70 @@ Test(open_regions, refused_numbers_run_on_own_kernels)
                 cr_expect_eq(by_own, shapes[i][2] > 1, "shape %zu", i);
         }
     }
+}
+
+/* A file of @session's program, read again. */
+static KilnSession *
+session_of_file(KilnSession *session)
+{
+    GError *error = NULL;
+    g_autofree char *path = NULL;
+    int file = g_file_open_tmp("kiln-regions-XXXXXX", &path, &error);
+    cr_assert_geq(file, 0);
+    g_close(file, NULL);
+    must(kiln_program_save(session->program, path, &error), error);
+    g_autoptr(KilnProgram) program = kiln_program_load(path, NULL, &error);
+    g_unlink(path);
+    cr_assert(program, "%s", error ? error->message : "");
+    KilnSession *again = kiln_session_new(program, NULL, &error);
+    cr_assert(again, "%s", error ? error->message : "");
+    return again;
+}
+
+static void
+expect_equal(KilnSession *found, KilnSession *expected)
+{
+    KilnTensorInfo a = KILN_TENSOR_INFO_INIT, b = KILN_TENSOR_INFO_INIT;
+    const void *x = kiln_session_output(found, 0, &a, NULL);
+    const void *y = kiln_session_output(expected, 0, &b, NULL);
+    cr_assert(x && y && a.bytes == b.bytes);
+    cr_expect_arr_eq(x, y, (size_t)a.bytes);
+}
+
+/* The program of a file has the regions of the one that was saved, with equal bits. */
+Test(open_regions, files_have_them)
+{
+    static const int64_t shapes[][4] = { { 1, 16, 8, 9 }, { 2, 16, 30, 7 } };
+    if (!offload_has_vendor())
+        cr_skip_test("built without a vendor library");
+    g_autoptr(KilnSession) session = session_under(picture, "offload", FALSE);
+    g_autoptr(KilnSession) again = session_of_file(session);
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        run_at(session, 4, shapes[i]);
+        run_at(again, 4, shapes[i]);
+        expect_equal(again, session);
+        cr_expect_eq(count_regions(again), count_regions(session));
+    }
+}
+
+/* A program is open if data decides a dim. Its regions may have numbers only. */
+Test(open_regions, files_have_regions_of_fixed_shapes)
+{
+    static const char text[] = "graph @f(%x: f32[1,16,24,24]) {\n"
+                               "  %w = const @w : f32[16,16,3,3]\n"
+                               "  %c = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,16,24,24]\n"
+                               "  %r = relu(%c) : f32[1,16,24,24]\n"
+                               "  %n = non_zero(%r) : i64[4,?]\n"
+                               "  return %r, %n\n}\n"
+                               "constants {\n"
+                               "  @w = random_normal(seed=1, std=0.1) : f32[16,16,3,3]\n}\n";
+    static const int64_t dims[] = { 1, 16, 24, 24 };
+    if (!offload_has_vendor())
+        cr_skip_test("built without a vendor library");
+    g_autoptr(KilnSession) session = session_under(text, "offload", FALSE);
+    g_autoptr(KilnSession) again = session_of_file(session);
+    run_at(session, 4, dims);
+    run_at(again, 4, dims);
+    expect_equal(again, session);
+    cr_expect_eq(count_regions(again), 1u);
 }
