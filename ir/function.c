@@ -424,6 +424,19 @@ kiln_instr_new_call(KilnIRFunction *function, const char *callee, KilnBuffer *co
     return instr;
 }
 
+KilnInstr *
+kiln_instr_new_flow(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
+                    uint32_t n_operands, uint32_t n_out, const void *attrs, KilnInstr *before)
+{
+    const KilnInstrInfo *info = kiln_instr_info(kind);
+    KilnInstr *instr = instr_new_stated(function, kind, operands, n_operands, n_out);
+    instr->attrs = kiln_instr_attrs_new(kind, function->arena);
+    if (attrs)
+        kiln_attrs_copy(info->attrs, info->n_attrs, instr->attrs, attrs, function->arena);
+    instr_link(instr, before);
+    return instr;
+}
+
 static void
 copy_step(KilnArena *arena, KilnStackStep *step)
 {

@@ -3,6 +3,7 @@
 
 #include "ir/open_priv.h"
 #include "ir/define.h"
+#include "ir/flow.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -101,6 +102,9 @@ copy_compute(Copy *copy, const KilnInstr *from)
     else if (from->kind == KILN_INSTR_stack)
         to = kiln_instr_new_stack(copy->to, operands, n, count_results(from), from->steps,
                                   from->n_steps, NULL);
+    else if (kiln_instr_is_flow(from->kind))
+        to = kiln_instr_new_flow(copy->to, from->kind, operands, n, count_results(from),
+                                 from->attrs, NULL);
     else
         to = kiln_instr_new(copy->to, from->kind, operands, n, from->attrs, NULL, NULL);
     to->name = kiln_arena_strdup(copy->to->arena, from->name);
@@ -152,6 +156,7 @@ kiln_ir_function_copy(const KilnIRFunction *function)
 {
     Copy copy = { function, kiln_ir_function_new(function->module, function->name),
                   g_new0(KilnBuffer *, function->buffers->len + 1) };
+    copy.to->siblings = function->siblings;
     copy_list(&copy, function->weights);
     copy_list(&copy, function->inputs);
     copy_list(&copy, function->outputs);

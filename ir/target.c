@@ -3,6 +3,7 @@
 #include "ir/target.h"
 
 #include "ir/compiled.h"
+#include "ir/flow.h"
 
 /* The operand by which kernels are chosen: the first @in, else the first @out. */
 static const KilnBuffer *
@@ -68,6 +69,8 @@ kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
 {
     if (instr->kind == KILN_INSTR_call)
         return kiln_call_kernel(instr);
+    if (kiln_instr_is_flow(instr->kind))
+        return kiln_flow_kernel(instr->kind);
     const KilnBuffer *key = kiln_instr_is_bookkeeping(instr) ? NULL : key_operand(instr);
     if (!key)
         return NULL;

@@ -7,6 +7,7 @@
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "runtime/deferred.h"
+#include "runtime/flow.h"
 #include "runtime/program_file.h"
 
 #include <string.h>
@@ -360,8 +361,7 @@ check_kernels(const KilnBinder *binder, GError **error)
 static gboolean
 plan_memory(KilnSpecialisation *out, const KilnBindOptions *options, GError **error)
 {
-    KilnIRFunction *function = g_ptr_array_index(out->ir->functions, out->ir->functions->len - 1);
-    out->function = function;
+    KilnIRFunction *function = (KilnIRFunction *)out->function;
     out->plan = options->stored
                     ? restore_plan(function, options, error)
                     : kiln_memory_plan(function, options->target, options->threads, error);
@@ -388,38 +388,69 @@ check_folder(const KilnSpecialisation *out, GError **error)
     return TRUE;
 }
 
-KilnSpecialisation *
-kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **error)
+/* Inputs of the whole program are not those of the function that runs where there is a folder. */
+static gboolean
+list_edges(KilnBinder *binder, GError **error)
 {
-    g_autoptr(KilnSpecialisation) out = g_new0(KilnSpecialisation, 1);
-    atomic_init(&out->references, 1);
-    out->ir = ir;
-    out->folder = options->folder;
-    if (!plan_memory(out, options, error) || !check_folder(out, error))
-        return NULL;
+    KilnSpecialisation *out = binder->out;
+    const KilnInfoList *outputs = binder->options->outputs;
+    kiln_bind_find_written(binder);
+    kiln_bind_list(binder, out->function->inputs, &out->inputs);
+    kiln_bind_list(binder, out->function->outputs, &out->outputs);
+    for (unsigned i = 0; outputs && i < MIN(out->outputs.n, outputs->n); i++)
+        out->outputs.info[i].name = outputs->info[i].name;
+    if (out->folder) {
+        kiln_info_list_clear(&out->inputs);
+        kiln_info_list_init(&out->inputs, out->folder->n_inputs, out->folder->input_names,
+                            out->folder->input_types);
+    }
+    return check_edges(&out->inputs, "input", error) && check_edges(&out->outputs, "output", error);
+}
+
+/* Binds the function of @out, after those that its branches and loops run. */
+static gboolean
+bind(KilnSpecialisation *out, const KilnBindOptions *options, GError **error)
+{
+    if (!kiln_bodies_bind(out->function, options, &out->bodies, error) ||
+        !plan_memory(out, options, error) || !check_folder(out, error))
+        return FALSE;
     guint n = out->function->buffers->len;
     g_autofree bool *written = g_new0(bool, n + 1);
     g_autofree bool *read_plain = g_new0(bool, n + 1);
     g_autofree bool *aligned = g_new0(bool, n + 1);
     g_autofree uint32_t *place = g_new0(uint32_t, n + 1);
     KilnBinder binder = { out, options, written, read_plain, aligned, place };
-    kiln_bind_find_written(&binder);
-    kiln_bind_list(&binder, out->function->inputs, &out->inputs);
-    kiln_bind_list(&binder, out->function->outputs, &out->outputs);
-    for (unsigned i = 0; options->outputs && i < MIN(out->outputs.n, options->outputs->n); i++)
-        out->outputs.info[i].name = options->outputs->info[i].name;
-    if (out->folder) { /* the program's inputs are not those of the function that runs */
-        kiln_info_list_clear(&out->inputs);
-        kiln_info_list_init(&out->inputs, out->folder->n_inputs, out->folder->input_names,
-                            out->folder->input_types);
-    }
-    if (!check_edges(&out->inputs, "input", error) || !check_edges(&out->outputs, "output", error))
-        return NULL;
-    if (!bind_calls(&binder, error) || (options->stored && !check_kernels(&binder, error)) ||
+    if (!list_edges(&binder, error) || !bind_calls(&binder, error) ||
+        (options->stored && !check_kernels(&binder, error)) ||
         !kiln_bind_check_limits(&binder, error) || !kiln_bind_weights(&binder, error))
-        return NULL;
+        return FALSE;
     fill_slots(&binder);
-    return g_steal_pointer(&out);
+    return TRUE;
+}
+
+KilnSpecialisation *
+kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **error)
+{
+    g_autoptr(KilnSpecialisation) out = g_new0(KilnSpecialisation, 1);
+    atomic_init(&out->references, 1);
+    out->ir = ir;
+    out->function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    out->folder = options->folder;
+    return bind(out, options, error) ? g_steal_pointer(&out) : NULL;
+}
+
+KilnSpecialisation *
+kiln_bind_function(KilnIRFunction *function, const KilnBindOptions *options, GError **error)
+{
+    g_autoptr(KilnSpecialisation) out = g_new0(KilnSpecialisation, 1);
+    KilnBindOptions own = *options;
+    own.keeps_constants = true;
+    own.folder = NULL;
+    own.outputs = NULL;
+    own.progress = NULL;
+    atomic_init(&out->references, 1);
+    out->function = function;
+    return bind(out, &own, error) ? g_steal_pointer(&out) : NULL;
 }
 
 static void
@@ -456,6 +487,8 @@ kiln_specialisation_unref(KilnSpecialisation *specialisation)
     kiln_info_list_clear(&specialisation->outputs);
     g_free(specialisation->bindings);
     kiln_memory_plan_free(specialisation->plan);
+    if (specialisation->bodies && !specialisation->instance)
+        g_ptr_array_unref(specialisation->bodies);
     if (specialisation->instance)
         specialisation->free_instance(specialisation->instance);
     if (specialisation->ir)

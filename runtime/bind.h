@@ -42,15 +42,22 @@ typedef struct {
     size_t prepared_room; /* bytes at @prepared */
 } KilnBoundCall;
 
+/** A function that a branch or loop runs. */
+typedef struct {
+    KilnIRFunction *function;
+    struct KilnSpecialisation *made; /* of a static program; NULL: */
+    struct KilnTemplate *origin;     /* of an open one: each session makes an instance of it */
+} KilnBody;
+
 /** A program for one combination of shapes: immutable once made, shared by the program that caches
  * it and the sessions that run it. An instance of an open program is one, too.
  *
  * `weights`, `packed` and `states` have all constant bytes that runs read. The module below `ir`
  * has given up its own, so packed bytes are not kept plain too. Folded constants that the first run
  * computes are in the constant cache. */
-typedef struct {
+typedef struct KilnSpecialisation {
     atomic_int references;
-    KilnIRModule *ir; /* NULL: the model of a loaded program owns it */
+    KilnIRModule *ir; /* NULL: the model of a loaded program owns it, or this is a KilnBody */
     const KilnIRFunction *function;
     KilnMemoryPlan *plan;
     KilnBoundCall *calls;
@@ -64,6 +71,9 @@ typedef struct {
     int64_t weight_bytes;
     int64_t arena_bytes;
     KilnFolder *folder;            /* NULL: nothing is computed ahead of the runs */
+    GPtrArray *bodies;             /* KilnBody*, in the order in which its calls name them; NULL:
+                                      it has no branches and loops. Of an instance: borrowed from
+                                      its template */
     KilnInfoList inputs, outputs;  /* the program's */
     struct KilnInstance *instance; /* of an open program: belongs to one session, which moves it
                                       from shape to shape; NULL: immutable, and shared */
@@ -93,6 +103,10 @@ typedef struct {
  * weights. Takes @ir and the folder over. */
 KilnSpecialisation *kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options,
                                       GError **error);
+/** The same for a function of the module that a branch or loop runs. Others bind the constants that
+ * it reads, too. */
+KilnSpecialisation *kiln_bind_function(KilnIRFunction *function, const KilnBindOptions *options,
+                                       GError **error);
 KilnSpecialisation *kiln_specialisation_ref(KilnSpecialisation *specialisation);
 void kiln_specialisation_unref(KilnSpecialisation *specialisation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSpecialisation, kiln_specialisation_unref)

@@ -69,10 +69,8 @@ static gboolean
 lower_all(KilnIRModule *ir, GError **error)
 {
     for (guint i = 0; i < ir->module->functions->len; i++) {
-        KilnIRFunction *function = kiln_lower(g_ptr_array_index(ir->module->functions, i), error);
-        if (!function)
+        if (!kiln_lower_into(ir, g_ptr_array_index(ir->module->functions, i), error))
             return FALSE;
-        g_ptr_array_add(ir->functions, function);
     }
     return TRUE;
 }

@@ -5,9 +5,11 @@
 #include "exec/strided_copies.h"
 #include "graph/base/alloc.h"
 #include "graph/base/random.h"
+#include "ir/flow.h"
 #include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
+#include "runtime/flow.h"
 #include "runtime/fold_calls.h"
 #include "runtime/open/instance.h"
 #include "runtime/options.h"
@@ -23,8 +25,8 @@ static char nothing[KILN_ALIGNMENT] __attribute__((aligned(KILN_ALIGNMENT)));
 
 /* --- addresses --- */
 
-static void *
-address_of(const KilnSession *session, const KilnSlot *slot)
+void *
+kiln_session_address(const KilnSession *session, const KilnSlot *slot)
 {
     char *base = NULL;
     switch (slot->kind) {
@@ -70,9 +72,9 @@ resolve_frame(KilnSession *session)
         session->folded_at = g_new0(void *, n_folded + 1);
     }
     for (uint32_t i = 0; i < made->outputs.n; i++)
-        session->outputs_at[i] = address_of(session, &(KilnSlot){ KILN_SLOT_OUTPUT, i, 0 });
+        session->outputs_at[i] = kiln_session_address(session, &(KilnSlot){ KILN_SLOT_OUTPUT, i, 0 });
     for (uint32_t i = 0; i < n_folded; i++)
-        session->folded_at[i] = address_of(session, &(KilnSlot){ KILN_SLOT_FOLDED, i, 0 });
+        session->folded_at[i] = kiln_session_address(session, &(KilnSlot){ KILN_SLOT_FOLDED, i, 0 });
 }
 
 void
@@ -81,7 +83,7 @@ kiln_session_resolve(KilnSession *session, int kind, uint32_t index)
     for (uint32_t i = 0; i < session->made->n_slots; i++) {
         const KilnSlot *slot = &session->made->slots[i];
         if ((kind < 0 || (int)slot->kind == kind) && (index == UINT32_MAX || slot->index == index))
-            session->addresses[i] = address_of(session, slot);
+            session->addresses[i] = kiln_session_address(session, slot);
     }
     if (session->program->object)
         resolve_frame(session);
@@ -107,12 +109,13 @@ kiln_session_drop(KilnSession *session)
     g_clear_pointer(&session->entries, g_free);
     g_clear_pointer(&session->entry, kiln_cache_entry_unref);
     g_clear_pointer(&session->poison, kiln_poison_free);
+    g_clear_pointer(&session->flows, kiln_flows_free);
     g_clear_pointer(&session->made, kiln_specialisation_unref);
     session->settled = false;
 }
 
-static void
-free_arena(KilnSession *session)
+void
+kiln_session_free_arena(KilnSession *session)
 {
     if (session->arena != session->user_arena)
         kiln_free(session->arena);
@@ -140,7 +143,7 @@ kiln_session_make_arena(KilnSession *session, size_t need, GError **error)
         session->arena = session->user_arena;
     if (session->arena && (session->user_arena || session->arena_bytes >= need))
         return TRUE;
-    free_arena(session);
+    kiln_session_free_arena(session);
     session->arena = kiln_alloc_for("the arena of a session", 1, bytes, error);
     session->arena_bytes = session->arena ? bytes : 0;
     if (!session->arena)
@@ -204,11 +207,19 @@ make_memory(KilnSession *session, GError **error)
            make_states(session, error) && make_outputs(session, error);
 }
 
+/* Of a branch or loop: what runs it. */
+static const void *
+prepared_of(const KilnSession *session, uint32_t c)
+{
+    const void *runner = session->flows ? kiln_flows_runner(session->flows, c) : NULL;
+    return runner ? runner : session->made->calls[c].prepared;
+}
+
 static void
 fill_calls(KilnSession *session)
 {
     const KilnSpecialisation *made = session->made;
-    session->draws = false;
+    session->draws = session->flows && kiln_flows_draw(session->flows);
     for (unsigned k = 0; k < session->carries.n; k++) {
         uint32_t state = kiln_instance_state(made, k);
         if (state != UINT32_MAX)
@@ -227,7 +238,7 @@ fill_calls(KilnSession *session)
             .packed = call->packed ? g_bytes_get_data(call->packed, NULL) : NULL,
             .form = call->form,
             .fitted = call->fitted,
-            .prepared = call->prepared,
+            .prepared = prepared_of(session, c),
             .threads = call->parallel ? session->threads : 1,
             .run_seed = &session->run_seed,
         };
@@ -242,6 +253,13 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
     kiln_session_drop(session);
     session->made = made;
     if (!make_memory(session, error)) {
+        kiln_session_drop(session);
+        return FALSE;
+    }
+    g_autoptr(GError) why = NULL;
+    session->flows = kiln_flows_new(session, &why);
+    if (why) {
+        g_propagate_error(error, g_steal_pointer(&why));
         kiln_session_drop(session);
         return FALSE;
     }
@@ -340,7 +358,7 @@ kiln_session_free(KilnSession *session)
         return;
     kiln_session_drop(session);
     kiln_carries_clear(&session->carries);
-    free_arena(session);
+    kiln_session_free_arena(session);
     for (unsigned i = 0; i < session->program->outputs.n; i++)
         kiln_free(session->outputs[i].own);
     g_free(session->bindings);
@@ -625,6 +643,8 @@ kiln_session_call(const KilnSession *session, uint32_t c, GError **error)
         return FALSE;
     }
     const char *message = session->calls[c].run(&session->calls[c].args);
+    if (message == kiln_flow_failed)
+        return kiln_flows_throw(session->flows, c, error);
     return !message || throw_run(session, c, message, error);
 }
 

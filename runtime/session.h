@@ -92,9 +92,18 @@ struct KilnSession {
                                        object */
     KilnProfileEntry **entries;     /* in one block with their data; NULL unless it profiles */
     KilnPoison *poison;             /* NULL unless it poisons */
+    struct KilnFlows *flows;        /* of its branches and loops; NULL: there are none */
     bool lost;                      /* what is made is of no use: a definition failed */
     bool settled;                   /* the arena has the results of calls that need not run again */
 };
+
+/** A session within @outer for a function that a branch or loop runs; takes the reference @made
+ * over. It has no program of its own. */
+KilnSession *kiln_session_new_inner(KilnSession *outer, KilnSpecialisation *made, GError **error);
+void kiln_session_free_inner(KilnSession *session);
+void kiln_session_free_arena(KilnSession *session);
+/** Where an operand in @slot lies. */
+void *kiln_session_address(const KilnSession *session, const KilnSlot *slot);
 
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);

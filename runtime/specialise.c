@@ -14,6 +14,7 @@
 #include "graph/module.h"
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
+#include "graph/module/flow_types.h"
 #include "graph/module/folding.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
@@ -114,29 +115,55 @@ is_key(const KilnType *type)
     return type->rank <= 1 && n <= (kiln_dtype_is_float(type->dtype) ? KEY_FLOATS : KILN_KNOWN_MAX);
 }
 
-/* Whether data computes @value: then names are given to its elements in a run. Only the entry has
- * such names, and only where no constant is computed by the first run. */
+/* Only the entry and its subgraphs have names that a run finds, and only where no constant is
+ * computed by the first run. */
+static bool
+may_be_live(const KilnFunction *function)
+{
+    const KilnModule *module = function->module;
+    return kiln_function_root(function) == kiln_module_entry(module) && !module->folding;
+}
+
+/* An argument of a subgraph, such as the number of an iteration. */
+static bool
+is_inner_argument(const KilnValue *value)
+{
+    return !value->def && ((const KilnArgument *)value)->function->owner;
+}
+
+/* Whether data computes @value: then names are given to its elements in a run. */
 static bool
 is_live(const KilnValue *value, const KilnFunction *function)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) work = g_ptr_array_new();
-    if (function != kiln_module_entry(function->module) || function->module->folding)
+    if (!may_be_live(function))
         return false;
     g_ptr_array_add(work, (gpointer)value);
     while (work->len) {
         const KilnValue *at = g_ptr_array_remove_index(work, work->len - 1);
         if (!at || at->known || kiln_value_constant(at) || !g_hash_table_add(seen, (gpointer)at))
             continue;
-        if (!at->def && !is_key(&at->type))
+        if (!at->def && (is_inner_argument(at) || !is_key(&at->type)))
             return true;
         if (!at->def || kiln_op_reads_type_only(at->def->op))
             continue;
-        if (kiln_op_counts(at->def->op) || kiln_op_is_define(at->def->op))
+        if (kiln_op_counts(at->def->op) || kiln_op_is_define(at->def->op) ||
+            kiln_op_is_flow(at->def->op))
             return true;
         add_operands(work, at->def);
     }
     return false;
+}
+
+/* Both branches of @node give values of the same ranks, as far as the model says. */
+static bool
+has_ranks(const KilnNode *node)
+{
+    bool has = true;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        has &= node->results[r].type.rank >= 0;
+    return has;
 }
 
 /* Operand @i of @node, which decides its shape, gets names in a run. */
@@ -144,11 +171,12 @@ static bool
 is_live_operand(const KilnNode *node, uint32_t i)
 {
     const KilnValue *value = node->operands[i].value;
-    const KilnModule *module = node->function->module;
     if (!value || value->known || kiln_value_constant(value))
         return false;
+    if (node->op == KILN_OP_if)
+        return may_be_live(node->function) && has_ranks(node);
     return node->op == KILN_OP_compress
-               ? node->function == kiln_module_entry(module) && !module->folding
+               ? may_be_live(node->function)
                : kiln_op_defines_operand(node->op, i) && is_live(value, node->function);
 }
 
@@ -166,13 +194,27 @@ mark_shape_operands(Slice *slice, const KilnFunction *function)
     }
 }
 
-/* Loops come after what shapes and branches hang on: the values of inputs that decide how often one
- * runs are none that a program is specialised for. */
+static void
+add_live(const KilnFunction *function, GHashTable *live)
+{
+    kiln_foreach_node (node, function) {
+        uint32_t operands = kiln_op_info(node->op)->shape_operands;
+        for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
+            if ((operands >> i & 1) && is_live_operand(node, i))
+                g_hash_table_add(live, node);
+        }
+        kiln_foreach_region (region, node)
+            add_live(region, live);
+    }
+}
+
+/* Loops and branches come after what shapes hang on: the values of inputs that decide how often one
+ * runs, or which of them, are none that a program is specialised for. */
 static void
 mark_loops(Slice *slice, const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
-        uint32_t n = node->op == KILN_OP_loop ? 2 : 0;
+        uint32_t n = node->op == KILN_OP_loop ? 2 : node->op == KILN_OP_if ? 1 : 0;
         for (uint32_t i = 0; i < n; i++)
             mark_backwards(slice, kiln_node_operand(node, i), false);
         kiln_foreach_region (region, node)
@@ -464,6 +506,18 @@ settle_nodes(KilnFunction *function, void *data, GError **error)
     return TRUE;
 }
 
+/* The body of a loop, or a copy of it, whose nodes nobody has marked. */
+static gboolean
+settle_body(KilnFunction *body, void *data, GError **error)
+{
+    Settle *settle = data;
+    if (settle->live)
+        add_live(body, settle->live);
+    mark_shape_operands(&settle->slice, body);
+    mark_loops(&settle->slice, body);
+    return settle_nodes(body, data, error);
+}
+
 /* The types in the branch first, so that what is inlined fits. Nobody looks at the other one. */
 static gboolean
 settle_taken(Settle *settle, KilnNode *node, KilnFunction *branch, GError **error)
@@ -507,7 +561,12 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
     if (node->op == KILN_OP_loop &&
         kiln_loop_is_idle(kiln_node_operand(node, 0), kiln_node_operand(node, 1)))
         return kiln_loop_skip(node, &ignored, error);
-    return kiln_node_visit_regions(node, settle_nodes, settle, &ignored, error);
+    if (node->op != KILN_OP_if)
+        return kiln_loop_settle(node, settle_body, settle, error);
+    if (!kiln_node_visit_regions(node, settle_nodes, settle, &ignored, error))
+        return FALSE;
+    kiln_if_settle(node);
+    return TRUE;
 }
 
 static gboolean
@@ -593,18 +652,13 @@ hand_on_results(const Callee *maker, const bool *wanted, const GArray *callees, 
     return TRUE;
 }
 
-/* Nodes of the entry with operands that get names, as the model says before inputs are bound. */
+/* Nodes of the entry and its subgraphs with operands that get names, as the model says before
+ * inputs are bound. */
 static GHashTable *
 find_live(const KilnModule *module)
 {
     GHashTable *live = g_hash_table_new(NULL, NULL);
-    kiln_foreach_node (node, kiln_module_entry(module)) {
-        uint32_t operands = kiln_op_info(node->op)->shape_operands;
-        for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
-            if ((operands >> i & 1) && is_live_operand(node, i))
-                g_hash_table_add(live, node);
-        }
-    }
+    add_live(kiln_module_entry(module), live);
     return live;
 }
 

@@ -2,6 +2,7 @@
 #include "graph/binding.h"
 
 #include "graph/module/define.h"
+#include "graph/module/flow_types.h"
 #include "graph/module/folding.h"
 
 #include <string.h>
@@ -108,37 +109,63 @@ has_numbers(const KilnType *type, KilnDimBinding *binding)
     return known;
 }
 
-/* Names that nodes define, within what bounds them at the numbers of the names before. False where
+typedef struct {
+    KilnDimBinding *binding; /* NULL: names are counted only */
+    size_t n;
+    unsigned variant;
+    int64_t scale;
+} Names;
+
+/* Names that @node defines, within what bounds them at the numbers of the names before. False where
  * a bound has no number. */
 static bool
-add_defined(KilnDimBinding *binding, const KilnModule *module, unsigned variant, int64_t scale)
+add_defined(Names *names, const KilnNode *node)
 {
     KilnDefined defined[KILN_DEFINED_MAX];
-    kiln_foreach_node (node, kiln_module_entry(module)) {
-        uint32_t n = kiln_node_defines(node, defined);
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t most = defined[i].most.lost ? INT64_MAX : defined[i].most.n;
-            if (defined[i].most.dim &&
-                !kiln_dim_evaluate(defined[i].most.dim, kiln_dim_binding_lookup, binding, &most,
-                                   NULL))
-                return false;
-            uint32_t before = binding->n;
-            add_name(binding, defined[i].name, variant, scale);
-            if (binding->n > before)
-                binding->names[before].number = MIN(binding->names[before].number, most);
-        }
+    KilnDimBinding *binding = names->binding;
+    uint32_t n = kiln_node_defines(node, defined);
+    names->n += n;
+    for (uint32_t i = 0; binding && i < n; i++) {
+        int64_t most = defined[i].most.lost ? INT64_MAX : defined[i].most.n;
+        if (defined[i].most.dim && !kiln_dim_evaluate(defined[i].most.dim, kiln_dim_binding_lookup,
+                                                      binding, &most, NULL))
+            return false;
+        uint32_t before = binding->n;
+        add_name(binding, defined[i].name, names->variant, names->scale);
+        if (binding->n > before)
+            binding->names[before].number = MIN(binding->names[before].number, most);
     }
     return true;
 }
 
-static uint32_t
-count_defined(const KilnModule *module)
+/* The dims of arguments of a subgraph: what a loop carries has names of its own. */
+static void
+add_arguments(Names *names, const KilnFunction *region)
 {
-    KilnDefined ignored[KILN_DEFINED_MAX];
-    uint32_t n = 0;
-    kiln_foreach_node (node, kiln_module_entry(module))
-        n += kiln_node_defines(node, ignored);
-    return n;
+    for (guint i = 0; i < region->arguments->len; i++) {
+        const KilnType *type = &kiln_function_argument(region, i)->value.type;
+        for (int d = 0; d < type->rank; d++) {
+            names->n += type->open[d] != NULL;
+            if (names->binding && type->open[d])
+                add_name(names->binding, type->open[d], names->variant, names->scale);
+        }
+    }
+}
+
+/* All names that a run finds, those of a subgraph before those of its node. */
+static bool
+add_found(Names *names, const KilnFunction *function)
+{
+    kiln_foreach_node (node, function) {
+        kiln_foreach_region (region, node) {
+            add_arguments(names, region);
+            if (!add_found(names, region))
+                return false;
+        }
+        if (!add_defined(names, node))
+            return false;
+    }
+    return true;
 }
 
 KilnDimBinding *
@@ -146,7 +173,9 @@ kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t sca
 {
     const GPtrArray *inputs = kiln_module_inputs(module);
     KilnDimBinding *binding = kiln_arena_new0(module->arena, KilnDimBinding, 1);
-    size_t room = (size_t)inputs->len * KILN_MAX_RANK + count_defined(module);
+    Names names = { .variant = variant, .scale = scale };
+    add_found(&names, kiln_module_entry(module));
+    size_t room = (size_t)inputs->len * KILN_MAX_RANK + names.n;
     binding->names = kiln_arena_new0(module->arena, KilnBoundName, room + 1);
     for (guint i = 0; i < inputs->len; i++) {
         const KilnType *type = &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type;
@@ -160,7 +189,8 @@ kiln_dim_binding_typical(const KilnModule *module, unsigned variant, int64_t sca
                          binding))
             return NULL;
     }
-    return add_defined(binding, module, variant, scale) ? binding : NULL;
+    names.binding = binding;
+    return add_found(&names, kiln_module_entry(module)) ? binding : NULL;
 }
 
 /* --- numbers beside expressions --- */
@@ -216,23 +246,34 @@ stand_value(const Standing *standing, KilnValue *value, GError **error)
     return FALSE;
 }
 
+static gboolean
+stand_function(const Standing *standing, KilnFunction *function, GError **error)
+{
+    for (guint i = 0; i < function->arguments->len; i++) {
+        if (!stand_value(standing, &kiln_function_argument(function, i)->value, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, function) {
+        kiln_foreach_region (region, node) {
+            if (kiln_op_is_flow(node->op) && !stand_function(standing, region, error))
+                return FALSE;
+        }
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            if (!stand_value(standing, &node->results[r], error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 gboolean
 kiln_module_stand_at(KilnModule *module, const KilnDimBinding *binding, GError **error)
 {
     Standing standing = { module, kiln_dim_binding_copy(module->arena, binding) };
     module->binding = standing.binding;
     for (guint f = 0; f < module->functions->len; f++) {
-        KilnFunction *function = g_ptr_array_index(module->functions, f);
-        for (guint i = 0; i < function->arguments->len; i++) {
-            if (!stand_value(&standing, &kiln_function_argument(function, i)->value, error))
-                return FALSE;
-        }
-        kiln_foreach_node (node, function) {
-            for (uint32_t r = 0; r < node->n_results; r++) {
-                if (!stand_value(&standing, &node->results[r], error))
-                    return FALSE;
-            }
-        }
+        if (!stand_function(&standing, g_ptr_array_index(module->functions, f), error))
+            return FALSE;
     }
     return TRUE;
 }

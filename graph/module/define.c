@@ -2,6 +2,8 @@
 #include "graph/module/define.h"
 
 #include "graph/dim/dim_defined.h"
+#include "graph/module/flow_types.h"
+#include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 
@@ -161,7 +163,7 @@ kiln_node_define(KilnNode *node)
     const char **count = count_of(node);
     const KilnFunction *function = node->function;
     if (!count || *count || kiln_type_is_known(&node->results[0].type) ||
-        function != kiln_module_entry(function->module))
+        kiln_function_root(function) != kiln_module_entry(function->module))
         return false;
     const KilnSize most = most_of(node);
     if (most.lost)
@@ -187,9 +189,9 @@ kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX])
         out[0] = (KilnDefined){ kiln_dim_name(dims, count), most_of(node) };
         return 1;
     }
-    const KilnStrings none = { 0 };
-    const KilnStrings *names =
-        node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : &none;
+    const KilnStrings none = { 0 }, *flow = kiln_flow_dims(node);
+    const KilnStrings *names = node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : &none;
+    names = flow ? flow : names;
     for (uint32_t i = 0; i < names->n && i < KILN_DEFINED_MAX; i++) {
         KilnDimFacts facts;
         out[i].name = kiln_dim_name(dims, names->v[i]);
@@ -200,23 +202,64 @@ kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX])
     return MIN(names->n, (uint32_t)KILN_DEFINED_MAX);
 }
 
-bool
-kiln_module_defines(const KilnModule *module)
+/* --- modules --- */
+
+typedef bool (*NodeTest)(const KilnNode *node);
+
+/* True where @test says so of a node of @function or of its subgraphs. */
+static bool
+any_node(const KilnFunction *function, NodeTest test)
 {
-    KilnDefined ignored[KILN_DEFINED_MAX];
-    kiln_foreach_node (node, kiln_module_entry(module)) {
-        if (kiln_node_defines(node, ignored))
+    kiln_foreach_node (node, function) {
+        if (test(node))
+            return true;
+        kiln_foreach_region (region, node) {
+            if (any_node(region, test))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The body of a loop may have arguments of other types than the loop has operands. */
+static bool
+names_arguments(const KilnNode *node)
+{
+    uint32_t first, carried;
+    if (node->op != KILN_OP_loop && node->op != KILN_OP_scan)
+        return false;
+    const KilnFunction *body = node->op == KILN_OP_loop ? kiln_attrs(node, loop)->body
+                                                        : kiln_attrs(node, scan)->body;
+    kiln_flow_carried(node, &first, &carried);
+    for (uint32_t i = first; i < first + carried; i++) {
+        if (!kiln_type_equal_shape(&node->operands[i].value->type,
+                                   &kiln_function_argument(body, i)->value.type))
             return true;
     }
     return false;
 }
 
+static bool
+defines(const KilnNode *node)
+{
+    KilnDefined ignored[KILN_DEFINED_MAX];
+    return kiln_node_defines(node, ignored) || names_arguments(node);
+}
+
+static bool
+may_define(const KilnNode *node)
+{
+    return kiln_op_counts(node->op) || node->op == KILN_OP_define || kiln_op_is_flow(node->op);
+}
+
+bool
+kiln_module_defines(const KilnModule *module)
+{
+    return any_node(kiln_module_entry(module), defines);
+}
+
 bool
 kiln_module_may_define(const KilnModule *module)
 {
-    kiln_foreach_node (node, kiln_module_entry(module)) {
-        if (kiln_op_counts(node->op) || node->op == KILN_OP_define)
-            return true;
-    }
-    return false;
+    return any_node(kiln_module_entry(module), may_define);
 }

@@ -8,7 +8,7 @@
 #include "graph/size.h"
 
 enum {
-    KILN_DEFINED_MAX = KILN_MAX_RANK /* names of one node */
+    KILN_DEFINED_MAX = 64 /* names of one node */
 };
 
 /** A name that a run finds the number of, and the most that it can be. */

@@ -53,19 +53,26 @@ kiln_region_prefix_error(GError **error, const KilnNode *node, const KilnFunctio
                       region_name(node, region));
 }
 
-/* The reason that @region refuses to run; NULL if it does not. */
-static const char *
-refusal_of(const KilnFunction *region)
+const char *
+kiln_region_refusal(const KilnFunction *region)
 {
     const KilnNode *node = region->first;
     bool refused = node && node->op == KILN_OP_unknown && kiln_attrs(node, unknown)->mismatch;
     return refused ? kiln_attrs(node, unknown)->reason : NULL;
 }
 
+const KilnFunction *
+kiln_function_root(const KilnFunction *function)
+{
+    while (function->owner)
+        function = function->owner->function;
+    return function;
+}
+
 gboolean
 kiln_if_inline(KilnNode *node, const KilnFunction *branch, GError **error)
 {
-    const char *refusal = refusal_of(branch);
+    const char *refusal = kiln_region_refusal(branch);
     gboolean good = refusal ? kiln_throw(error, KILN_ERROR_SHAPE, "%s", refusal)
                             : kiln_node_inline(node, branch, error);
     if (!good)
@@ -179,7 +186,7 @@ join_result(KilnNode *node, uint32_t i)
     bool any = false;
     for (size_t b = 0; b < G_N_ELEMENTS(branches); b++) {
         const KilnType *type = &kiln_function_return(branches[b])->operands[i].value->type;
-        if (refusal_of(branches[b]))
+        if (kiln_region_refusal(branches[b]))
             continue;
         joined = any ? kiln_type_join(&joined, type) : *type;
         any = true;
@@ -241,14 +248,14 @@ kiln_node_visit_regions(KilnNode *node, KilnRegionVisit visit, void *data, bool 
             *changed = true;
         }
         n++;
-        refused += refusal_of(region) != NULL;
+        refused += kiln_region_refusal(region) != NULL;
     }
     if (node->op != KILN_OP_if)
         return TRUE;
     if (refused == n)
         return kiln_throw(error, KILN_ERROR_SHAPE, "%s (if): neither branch can run: %s; %s",
-                          kiln_node_label(node), refusal_of(kiln_attrs(node, if)->then_branch),
-                          refusal_of(kiln_attrs(node, if)->else_branch));
+                          kiln_node_label(node), kiln_region_refusal(kiln_attrs(node, if)->then_branch),
+                          kiln_region_refusal(kiln_attrs(node, if)->else_branch));
     for (uint32_t i = 0; i < node->n_results; i++)
         *changed |= join_result(node, i);
     return TRUE;

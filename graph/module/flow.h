@@ -22,6 +22,11 @@ gboolean kiln_if_inline(KilnNode *node, const KilnFunction *branch, GError **err
 /** Prefixes @error with the subgraph @region of @node. */
 void kiln_region_prefix_error(GError **error, const KilnNode *node, const KilnFunction *region);
 
+/** The reason that @region refuses to run; NULL if it does not. */
+const char *kiln_region_refusal(const KilnFunction *region);
+/** The function of the module that @function is a subgraph of; itself where it is none. */
+const KilnFunction *kiln_function_root(const KilnFunction *function);
+
 /** True if a loop of at most @trips iterations (NULL: no limit) under @condition (NULL: none) is
  * known to have none. */
 bool kiln_loop_is_idle(const KilnValue *trips, const KilnValue *condition);

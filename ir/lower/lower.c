@@ -11,12 +11,15 @@
 
 #include "graph/base/budget.h"
 #include "graph/module/define.h"
+#include "graph/module/flow_types.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
 #include "graph/op/offload.h"
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
 #include "ir/open.h"
+
+#include <string.h>
 
 /* --- errors --- */
 
@@ -96,12 +99,47 @@ find_wanted(KilnLower *l)
     kiln_foreach_node_reverse (node, l->graph) {
         if (!is_wanted(l, node) || is_decided(node))
             continue;
-        for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (kiln_op_is_flow(node->op)) {
+            g_autoptr(GPtrArray) captures = kiln_lower_captures(node);
+            for (guint i = 0; i < captures->len; i++)
+                g_hash_table_add(l->wanted, g_ptr_array_index(captures, i));
+        }
+        const bool results = node->op == KILN_OP_return && l->parts;
+        for (uint32_t i = results ? l->parts->first_result : 0; i < node->n_operands; i++) {
             KilnValue *value = node->operands[i].value;
             if (value && kiln_lower_reads(node, i))
                 g_hash_table_add(l->wanted, value);
         }
     }
+}
+
+/* --- what subgraphs read from around them --- */
+
+/* A value that the function of a subgraph makes itself. */
+static bool
+is_own(const KilnValue *value)
+{
+    return value->def && (value->def->op == KILN_OP_const || is_decided(value->def));
+}
+
+GPtrArray *
+kiln_lower_captures(const KilnNode *node)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    g_autoptr(GHashTable) wanted = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    GPtrArray *captures = g_ptr_array_new();
+    kiln_foreach_region (region, node) {
+        KilnLower inner = { .graph = region, .wanted = wanted };
+        find_wanted(&inner);
+    }
+    kiln_node_add_captures(node, all);
+    for (guint i = 0; i < all->len; i++) {
+        KilnValue *value = g_ptr_array_index(all, i);
+        if (g_hash_table_contains(wanted, value) && !is_own(value) && g_hash_table_add(seen, value))
+            g_ptr_array_add(captures, value);
+    }
+    return captures;
 }
 
 /* --- weights --- */
@@ -374,9 +412,37 @@ lower_node(KilnLower *l, const KilnNode *node, GError **error)
 
 /* --- the function --- */
 
+/* Inputs that are none of the graph function. */
+static void
+add_extra_input(KilnLower *l, const char *name, KilnDType dtype)
+{
+    const KilnType type = kiln_type_scalar(dtype);
+    kiln_ir_add_buffer(l->ir, KILN_BUFFER_INPUT, name, &type);
+}
+
+static gboolean
+add_captures(KilnLower *l, GError **error)
+{
+    for (guint i = 0; l->captures && i < l->captures->len; i++) {
+        KilnValue *value = g_ptr_array_index(l->captures, i);
+        if (!check_type(&value->type, error)) {
+            kiln_prefix_error(error, "@%s: value %s: ", l->graph->name, value->name);
+            return FALSE;
+        }
+        g_hash_table_insert(
+            l->buffers, value,
+            kiln_ir_add_buffer(l->ir, KILN_BUFFER_INPUT, value->name, &value->type));
+    }
+    return TRUE;
+}
+
 static gboolean
 add_inputs(KilnLower *l, GError **error)
 {
+    if (l->parts && l->parts->counts) {
+        add_extra_input(l, "iteration", KILN_DTYPE_i64);
+        add_extra_input(l, "condition", KILN_DTYPE_bool);
+    }
     for (guint i = 0; i < l->graph->arguments->len; i++) {
         KilnArgument *argument = kiln_function_argument(l->graph, i);
         const KilnValue *value = &argument->value;
@@ -392,7 +458,13 @@ add_inputs(KilnLower *l, GError **error)
             kiln_ir_add_buffer(l->ir, KILN_BUFFER_INPUT, value->name, &value->type);
         g_hash_table_insert(l->buffers, &argument->value, buffer);
     }
-    return TRUE;
+    return add_captures(l, error);
+}
+
+static uint32_t
+first_result(const KilnLower *l)
+{
+    return l->parts ? l->parts->first_result : 0;
 }
 
 /* One output per result; what is returned twice, or not made by an instruction, is copied there
@@ -401,7 +473,7 @@ static void
 add_outputs(KilnLower *l, const KilnNode *results)
 {
     g_autoptr(GHashTable) twice = g_hash_table_new(NULL, NULL);
-    for (uint32_t i = 0; i < results->n_operands; i++) {
+    for (uint32_t i = first_result(l); i < results->n_operands; i++) {
         KilnValue *value = results->operands[i].value;
         const char *name = g_ptr_array_index(l->graph->result_names, i);
         KilnBuffer *buffer = kiln_ir_add_buffer(l->ir, KILN_BUFFER_OUTPUT, name, &value->type);
@@ -409,7 +481,7 @@ add_outputs(KilnLower *l, const KilnNode *results)
             g_hash_table_add(twice, value);
         g_hash_table_insert(l->outputs, value, buffer);
     }
-    for (uint32_t i = 0; i < results->n_operands; i++) {
+    for (uint32_t i = first_result(l); i < results->n_operands; i++) {
         if (g_hash_table_contains(twice, results->operands[i].value))
             g_hash_table_remove(l->outputs, results->operands[i].value);
     }
@@ -418,12 +490,31 @@ add_outputs(KilnLower *l, const KilnNode *results)
 static gboolean
 copy_results(KilnLower *l, const KilnNode *results, GError **error)
 {
-    for (uint32_t i = 0; i < results->n_operands; i++) {
-        KilnBuffer *output = g_ptr_array_index(l->ir->outputs, i);
+    for (uint32_t i = first_result(l); i < results->n_operands; i++) {
+        KilnBuffer *output = g_ptr_array_index(l->ir->outputs, i - first_result(l));
         KilnBuffer *buffer = kiln_lower_operand(l, results, i);
         if (buffer != output &&
             !kiln_instr_new(l->ir, KILN_INSTR_copy, (KilnBuffer *[]){ output, buffer }, 2, NULL,
                             NULL, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Constants around a subgraph, and what is known there, as its function has them. */
+static gboolean
+lower_around(KilnLower *l, GError **error)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    kiln_node_add_captures(l->graph->owner, all);
+    for (guint i = 0; i < all->len; i++) {
+        const KilnValue *value = g_ptr_array_index(all, i);
+        if (!is_own(value) || !is_wanted(l, value->def) ||
+            !g_hash_table_add(seen, (gpointer)value->def))
+            continue;
+        if (!(value->def->op == KILN_OP_const ? lower_const(l, value->def, error)
+                                              : lower_decided(l, value->def, error)))
             return FALSE;
     }
     return TRUE;
@@ -434,6 +525,8 @@ static gboolean
 lower_nodes(KilnLower *l, GError **error)
 {
     const KilnNode *results = kiln_function_return(l->graph);
+    if (l->parts && !lower_around(l, error))
+        return FALSE;
     kiln_foreach_node (node, l->graph) {
         if (node->op == KILN_OP_const && is_wanted(l, node) && !lower_const(l, node, error))
             return FALSE;
@@ -490,17 +583,20 @@ lower_function(KilnLower *l, GError **error)
     return TRUE;
 }
 
-KilnIRFunction *
-kiln_lower(const KilnFunction *function, GError **error)
+/* Lowers @function as @shape says: all but its tables, which are made here. */
+static KilnIRFunction *
+lower_as(const KilnLower *shape, const char *name, GError **error)
 {
-    g_autoptr(KilnIRFunction) ir = kiln_ir_function_new(function->module, function->name);
-    KilnLower l = { .graph = function,
-                    .ir = ir,
-                    .wanted = g_hash_table_new(NULL, NULL),
-                    .buffers = g_hash_table_new(NULL, NULL),
-                    .outputs = g_hash_table_new(NULL, NULL),
-                    .weights = g_hash_table_new(NULL, NULL),
-                    .forms = g_hash_table_new(NULL, NULL) };
+    const KilnFunction *function = shape->graph;
+    g_autoptr(KilnIRFunction) ir = kiln_ir_function_new(function->module, name);
+    KilnLower l = *shape;
+    l.ir = ir;
+    l.wanted = g_hash_table_new(NULL, NULL);
+    l.buffers = g_hash_table_new(NULL, NULL);
+    l.outputs = g_hash_table_new(NULL, NULL);
+    l.weights = g_hash_table_new(NULL, NULL);
+    l.forms = g_hash_table_new(NULL, NULL);
+    ir->siblings = l.functions;
     if (function->module->binding)
         kiln_open_begin(ir, function->module->binding);
     gboolean good = lower_function(&l, error);
@@ -510,4 +606,55 @@ kiln_lower(const KilnFunction *function, GError **error)
     g_hash_table_unref(l.weights);
     g_hash_table_unref(l.forms);
     return good ? g_steal_pointer(&ir) : NULL;
+}
+
+KilnIRFunction *
+kiln_lower(const KilnFunction *function, GError **error)
+{
+    const KilnLower shape = { .graph = function };
+    return lower_as(&shape, function->name, error);
+}
+
+gboolean
+kiln_lower_into(KilnIRModule *ir, const KilnFunction *function, GError **error)
+{
+    const KilnLower shape = { .graph = function, .functions = ir->functions };
+    KilnIRFunction *lowered = lower_as(&shape, function->name, error);
+    if (lowered)
+        g_ptr_array_add(ir->functions, lowered);
+    return lowered != NULL;
+}
+
+static bool
+has_function(const GPtrArray *functions, const char *name)
+{
+    for (guint i = 0; i < functions->len; i++) {
+        if (strcmp(((const KilnIRFunction *)g_ptr_array_index(functions, i))->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+KilnIRFunction *
+kiln_lower_region(KilnLower *l, const KilnNode *node, const KilnFunction *region,
+                  const KilnRegionParts *parts, const GPtrArray *captures, GError **error)
+{
+    const KilnLower shape = {
+        .graph = region, .functions = l->functions, .parts = parts, .captures = captures
+    };
+    g_autoptr(GString) name = g_string_new(NULL);
+    if (!l->functions) {
+        kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                         "a function alone has no subgraphs that a run decides");
+        return NULL;
+    }
+    g_string_printf(name, "%s.%s", l->ir->name, region->name);
+    for (unsigned i = 2; has_function(l->functions, name->str); i++)
+        g_string_printf(name, "%s.%s%u", l->ir->name, region->name, i);
+    KilnIRFunction *lowered = lower_as(&shape, name->str, error);
+    if (lowered)
+        g_ptr_array_add(l->functions, lowered);
+    else
+        kiln_region_prefix_error(error, node, region);
+    return lowered;
 }

@@ -6,9 +6,19 @@
 
 #include "ir/ir.h"
 
+/** What the function of a subgraph has beside its own arguments and results. */
+typedef struct {
+    bool counts;           /* the number of an iteration and a condition are its first inputs */
+    uint32_t first_result; /* results before it are left out */
+    uint32_t n_results;    /* from there on */
+} KilnRegionParts;
+
 typedef struct {
     const KilnFunction *graph;
     KilnIRFunction *ir;
+    GPtrArray *functions;         /* those of the module of the IR; NULL: there must be no flow */
+    const KilnRegionParts *parts; /* of a subgraph; NULL: of a function of the module */
+    const GPtrArray *captures;    /* KilnValue*: inputs behind the arguments; NULL: none */
     GHashTable *wanted;   /* set of KilnValue*: some instruction or `return` reads it as a buffer */
     GHashTable *buffers;  /* KilnValue* → KilnBuffer* */
     GHashTable *outputs;  /* KilnValue* → its output, if it is returned exactly once */
@@ -107,6 +117,16 @@ kiln_lower_ints_open(KilnLower *l, const int64_t *values, const KilnDim *const *
 /** The field @name of instruction attributes, which must have it. */
 void *kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name);
 
+/* --- subgraphs --- */
+
+/** The values that subgraphs of @node read from around it and that are computed there: KilnValue*,
+ * each once. */
+GPtrArray *kiln_lower_captures(const KilnNode *node);
+/** A new function for @region of @node, at the end of those of the module. */
+KilnIRFunction *kiln_lower_region(KilnLower *l, const KilnNode *node, const KilnFunction *region,
+                                  const KilnRegionParts *parts, const GPtrArray *captures,
+                                  GError **error);
+
 /* --- lowerings, by family --- */
 
 gboolean kiln_lower_alias_first(KilnLower *l, const KilnNode *node, GError **error);
@@ -123,6 +143,8 @@ gboolean kiln_lower_define(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_non_zero(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_non_max_suppression(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_loop(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_call(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
 

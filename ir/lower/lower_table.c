@@ -89,6 +89,9 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_compress] = { VIA(compress) },
 
     /* dims that data decides */
+    [KILN_OP_if]       = { VIA(if), .reads = AT(0), .known_at_run = AT(0) },
+    [KILN_OP_loop]     = { VIA(loop) },
+    [KILN_OP_scan]     = { VIA(loop) },
     [KILN_OP_define]   = { VIA(define) },
     [KILN_OP_non_zero] = { VIA(non_zero) },
     [KILN_OP_non_max_suppression] = { VIA(non_max_suppression) },

@@ -2,6 +2,7 @@
 /* Parses `func` blocks with the parser of the graph level. Instructions are made by the builders
  * that lowering uses; the accesses that a text states are compared with those of the row. */
 #include "graph/module.h"
+#include "ir/flow.h"
 #include "ir/text/parse_priv.h"
 
 #include "graph/grow/reserve.h"
@@ -268,9 +269,13 @@ parse_compute(KilnIRParser *in)
         KilnInstr *stack = kiln_ir_parse_stack(in, &operands);
         return stack && check_accesses(in, &operands, stack) && parse_loc(in, stack);
     }
+    KilnBuffer *const *buffers = (KilnBuffer *const *)operands.buffers->pdata;
     KilnInstr *instr =
-        kiln_instr_new(in->function, kind, (KilnBuffer *const *)operands.buffers->pdata,
-                       operands.buffers->len, NULL, NULL, parser->error);
+        kiln_instr_is_flow(kind)
+            ? kiln_instr_new_flow(in->function, kind, buffers, operands.buffers->len,
+                                  kiln_ir_parse_n_out(&operands), NULL, NULL)
+            : kiln_instr_new(in->function, kind, buffers, operands.buffers->len, NULL, NULL,
+                             parser->error);
     if (!instr)
         return kiln_parse_prefix(parser, &operands.at);
     if (!check_accesses(in, &operands, instr))
@@ -323,6 +328,7 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
                                        name);
     }
     in->function = kiln_ir_function_new(parser->module, name);
+    in->function->siblings = functions;
     g_ptr_array_add(functions, in->function);
     if (!kiln_parse_expect(parser, '{'))
         return false;

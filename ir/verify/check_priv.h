@@ -51,5 +51,8 @@ gboolean kiln_check_same_shape(const KilnCheck *check, uint32_t a, uint32_t b, G
 
 gboolean kiln_check_stack(KilnCheck *check, GError **error);
 gboolean kiln_check_call(KilnCheck *check, GError **error);
+gboolean kiln_check_branch(KilnCheck *check, GError **error);
+gboolean kiln_check_loop(KilnCheck *check, GError **error);
+gboolean kiln_check_take(KilnCheck *check, GError **error);
 
 #endif

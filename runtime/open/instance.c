@@ -49,6 +49,7 @@ struct KilnInstance {
     KilnFirstFit *fit;
     KilnBuffer **states; /* per carried value; NULL: it has none */
     KilnArena *arena;    /* of checks */
+    bool moved;          /* the last move succeeded */
     bool stands;         /* kernels, places and weights are those of the last move */
     bool *settled;       /* per call; NULL: none is */
     uint64_t settled_mask;
@@ -211,6 +212,7 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
     instance->options.progress = NULL;
     instance->arena = kiln_arena_new();
     out->function = instance->function;
+    out->bodies = origin->bodies;
     make_calls(out, instance);
     make_plan(out, instance);
     instance->definitions = kiln_definitions_new(out, instance->fields, &instance->next);
@@ -527,6 +529,7 @@ move_or_fall(KilnSpecialisation *out, GError **error)
 {
     KilnInstance *instance = out->instance;
     gboolean good = move(out, error);
+    instance->moved = good;
     /* Where data decides dims, calls are ready behind the last definition. */
     instance->stands = good && (instance->stands || !instance->definitions);
     return good;
@@ -626,6 +629,38 @@ kiln_instance_new(KilnTemplate *origin, const KilnBindOptions *options, const Ki
                                "%s: the values of inputs do not fit the open program",
                                origin->function->name);
     return kiln_instance_move(out, bindings, error) ? g_steal_pointer(&out) : NULL;
+}
+
+KilnSpecialisation *
+kiln_instance_new_body(KilnTemplate *origin, const KilnBindOptions *options)
+{
+    static const KilnInfoList none = { 0 };
+    KilnBindOptions own = *options;
+    own.outputs = &none;
+    own.carries = NULL;
+    own.stored = NULL;
+    own.folder = NULL;
+    return make(origin, &own);
+}
+
+gboolean
+kiln_instance_move_names(KilnSpecialisation *made, const uint32_t *at, const int64_t *numbers,
+                         uint32_t n, bool *out_changed, GError **error)
+{
+    KilnInstance *instance = made->instance;
+    *out_changed = !instance->moved;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t *number = &instance->next.names[at[i]].number;
+        *out_changed |= *number != numbers[i];
+        *number = numbers[i];
+    }
+    return !*out_changed || move_or_fall(made, error);
+}
+
+const KilnBindOptions *
+kiln_instance_options(const KilnSpecialisation *made)
+{
+    return &made->instance->options;
 }
 
 uint32_t

@@ -22,6 +22,15 @@ bool kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings);
 /** Moves @made to @bindings, which it takes. On failure it has no shapes, and must be moved again
  * before it runs. */
 gboolean kiln_instance_move(KilnSpecialisation *made, const KilnBinding *bindings, GError **error);
+/** An instance of a function that a branch or loop runs. It stands nowhere yet. */
+KilnSpecialisation *kiln_instance_new_body(KilnTemplate *origin, const KilnBindOptions *options);
+/** Moves such an instance: name @at[i] of its binding gets number @numbers[i]. *@out_changed is
+ * false where it stands there already. */
+gboolean kiln_instance_move_names(KilnSpecialisation *made, const uint32_t *at,
+                                  const int64_t *numbers, uint32_t n, bool *out_changed,
+                                  GError **error);
+/** The options that @made was made with. */
+const KilnBindOptions *kiln_instance_options(const KilnSpecialisation *made);
 /** What the data of @made decides in a run; NULL where it decides no dim. */
 const struct KilnDefinitions *kiln_instance_definitions(const KilnSpecialisation *made);
 /** Bytes that output @i needs at most, as far as that is known before its dims are decided. */

@@ -4,6 +4,7 @@
 #include "ir/compiled.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
+#include "runtime/flow.h"
 #include "runtime/shapes/dims.h"
 
 #include <string.h>
@@ -80,6 +81,7 @@ kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     KilnTemplate *self = template_of(function, values, n_inputs);
     self->ir = ir;
+    self->bodies = kiln_bodies_open(function);
     self->regions = kiln_regions_new();
     return self;
 }
@@ -89,6 +91,7 @@ kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs)
 {
     g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
     KilnTemplate *self = template_of(function, none, n_inputs);
+    self->bodies = kiln_bodies_open(function);
     self->regions = kiln_regions_new();
     return self;
 }
@@ -113,6 +116,7 @@ kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
         kiln_open_settle(function);
     KilnTemplate *self = template_of(function, base->values, base->n_inputs);
     self->base = kiln_template_ref(base);
+    self->bodies = base->bodies;
     self->of_base = calls_by_id(function, by_id, n_ids);
     self->appends = appends;
     self->pairs = (KilnCarries){ carries->n, pairs };
@@ -158,6 +162,8 @@ kiln_template_unref(KilnTemplate *self)
     if (self->base)
         kiln_ir_function_free(self->function);
     kiln_regions_free(self->regions);
+    if (self->bodies && !self->base)
+        g_ptr_array_unref(self->bodies);
     if (self->ir)
         kiln_ir_module_free(self->ir);
     kiln_template_unref(self->base);

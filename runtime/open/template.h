@@ -44,6 +44,7 @@ typedef struct KilnTemplate {
     KilnCarries pairs;         /* the outputs and inputs of these, nothing else */
     KilnDimBinding *binding;   /* its names; the numbers are those at which it stands */
     KilnDimFacts *facts;       /* per name */
+    GPtrArray *bodies;         /* KilnBody*, as in KilnSpecialisation; NULL: there are none */
     KilnOpenPlan *most;        /* of all bindings, where all names have bounds; else NULL */
     GBytes **values;           /* the key: per input whose value shapes depend on, else NULL */
     unsigned n_inputs;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dims that data decides: non_zero finds how many elements there are, define checks the numbers
- * that names were given. */
+ * that names were given, take copies what a branch or loop holds. */
 #include "backends/ref/kernel.h"
 #include "graph/type.h"
+
+#include <string.h>
 
 const char *
 kiln_ref_define(const KilnKernelArgs *args)
@@ -13,6 +15,17 @@ kiln_ref_define(const KilnKernelArgs *args)
         if (ref_load_int(numbers->dtype, args->data[0], i) != attrs->values.v[i])
             return "data decides other dims than those that the program stands at";
     }
+    return NULL;
+}
+
+const char *
+kiln_ref_take(const KilnKernelArgs *args)
+{
+    const int64_t index = kiln_instr_attrs(args->instr, take)->index;
+    const int64_t *held = args->data[1];
+    const size_t bytes = (size_t)kiln_type_bytes(ref_type(args, 0));
+    if (bytes)
+        memcpy(args->data[0], (const void *)(uintptr_t)held[index], bytes);
     return NULL;
 }
 

@@ -121,6 +121,8 @@ struct KilnIRFunction {
     KilnTable *name_counters; /* base → the last number appended to it */
     int64_t arena_bytes;      /* after the memory plan; -1 before */
     struct KilnOpen *open;    /* the binding at which it stands; NULL: it is static */
+    const GPtrArray *siblings; /* KilnIRFunction*: where branches and loops find their functions;
+                                  borrowed from the module of the IR; NULL: there are none */
     uint64_t stamp;
     bool is_placed; /* the places of instructions grow along the list */
     KilnIRChanges changes;
@@ -184,6 +186,10 @@ KilnInstr *kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuff
 KilnInstr *kiln_instr_new_call(KilnIRFunction *function, const char *callee,
                                KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
                                KilnInstr *before);
+/** A `branch` or `loop`: the first @n_out operands are results. @attrs are copied. */
+KilnInstr *kiln_instr_new_flow(KilnIRFunction *function, KilnInstrKind kind,
+                               KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
+                               const void *attrs, KilnInstr *before);
 void kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer);
 /** Unlinks. The buffer that an `alloc` or `view` defines goes too and must have no uses left. */
 void kiln_instr_remove(KilnInstr *instr);
@@ -321,6 +327,8 @@ gboolean kiln_ir_verify_changes(KilnIRFunction *function, GError **error);
  * that is not) and its shape operands known. KILN_ERROR_UNSUPPORTED names an op without
  * instruction. */
 KilnIRFunction *kiln_lower(const KilnFunction *function, GError **error);
+/** The same at the end of the functions of @ir, behind those of its branches and loops. */
+gboolean kiln_lower_into(KilnIRModule *ir, const KilnFunction *function, GError **error);
 
 /* --- text --- */
 

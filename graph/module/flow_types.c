@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/module/flow_types.h"
+
+#include "graph/dim/dim_defined.h"
+#include "graph/function.h"
+#include "graph/module/define.h"
+#include "graph/module/outline.h"
+#include "graph/node.h"
+#include "graph/op/flow.h"
+#include "graph/op/structure.h"
+
+#include <string.h>
+
+bool
+kiln_op_is_flow(KilnOp op)
+{
+    return op == KILN_OP_if || op == KILN_OP_loop || op == KILN_OP_scan;
+}
+
+KilnStrings *
+kiln_flow_dims(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_if:
+        return &kiln_attrs(node, if)->dims;
+    case KILN_OP_loop:
+        return &kiln_attrs(node, loop)->dims;
+    case KILN_OP_scan:
+        return &kiln_attrs(node, scan)->dims;
+    default:
+        return NULL;
+    }
+}
+
+static KilnFunction *
+body_of(const KilnNode *node)
+{
+    return node->op == KILN_OP_loop ? kiln_attrs(node, loop)->body : kiln_attrs(node, scan)->body;
+}
+
+void
+kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n)
+{
+    *out_first = node->op == KILN_OP_loop ? 2 : 0;
+    if (node->op == KILN_OP_loop)
+        *out_n = node->n_operands < 2 ? 0 : node->n_operands - 2;
+    else
+        *out_n = node->n_operands - (uint32_t)kiln_attrs(node, scan)->num_scan_inputs;
+}
+
+/* --- names --- */
+
+/* The names that @node defines so far. */
+typedef struct {
+    KilnNode *node;
+    const char *names[KILN_DEFINED_MAX];
+    uint32_t n;
+} Names;
+
+static const KilnDim *
+make_name(KilnDimTable *table, const KilnValue *value, int d, int64_t most)
+{
+    g_autofree char *word = kiln_define_word(value->name);
+    g_autofree char *wanted = g_strdup_printf("%s%d", word, d);
+    return kiln_dim_define(table, wanted, MIN(most, (int64_t)KILN_DIM_MOST));
+}
+
+/* Dim @d of result @r gets a name of its own. */
+static void
+name_result(Names *names, uint32_t r, int d, int64_t most, KilnType *type)
+{
+    KilnDimTable *table = names->node->function->module->dims;
+    if (names->n == KILN_DEFINED_MAX) {
+        kiln_type_set_dim(type, d, NULL); /* what needs it is refused later */
+        return;
+    }
+    const KilnDim *name = make_name(table, &names->node->results[r], d, most);
+    names->names[names->n++] = kiln_dim_as_name(name);
+    kiln_type_set_dim(type, d, name);
+}
+
+static void
+keep_names(const Names *names)
+{
+    KilnArena *arena = names->node->function->module->arena;
+    KilnStrings *dims = kiln_flow_dims(names->node);
+    dims->n = names->n;
+    dims->v = kiln_arena_copy(arena, names->names, names->n * sizeof *names->names);
+}
+
+/* --- names of a subgraph, which mean nothing around it --- */
+
+typedef struct {
+    const KilnFunction *region;
+    const KilnType *outer; /* per argument: the type around it; NULL: none has names of its own */
+} Inner;
+
+static bool
+is_defined_in(const KilnFunction *region, const char *name)
+{
+    KilnDefined defined[KILN_DEFINED_MAX];
+    kiln_foreach_node (node, region) {
+        uint32_t n = kiln_node_defines(node, defined);
+        for (uint32_t i = 0; i < n; i++) {
+            if (g_strcmp0(kiln_dim_as_name(defined[i].name), name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_inner(void *data, const char *name)
+{
+    const Inner *inner = data;
+    for (guint i = 0; inner->outer && i < inner->region->arguments->len; i++) {
+        const KilnType *type = &kiln_function_argument(inner->region, i)->value.type;
+        for (int d = 0; d < type->rank; d++) {
+            if (!kiln_type_equal_dims(type, d, &inner->outer[i], d) &&
+                g_strcmp0(kiln_type_dim_name(type, d), name) == 0)
+                return true;
+        }
+    }
+    return is_defined_in(inner->region, name);
+}
+
+/* True where dim @d of @type, of a value in the subgraph, means the same around it. */
+static bool
+is_visible(const Inner *inner, const KilnType *type, int d)
+{
+    if (!kiln_type_knows_dim(type, d))
+        return false;
+    return !type->open[d] || !kiln_dim_any_name(type->open[d], is_inner, (void *)inner);
+}
+
+/* --- branches --- */
+
+static int64_t
+most_of(const KilnType *type, int d)
+{
+    int64_t least, most = KILN_DIM_MOST;
+    if (kiln_type_knows_dim(type, d))
+        kiln_type_dim_range(type, d, &least, &most);
+    return most;
+}
+
+void
+kiln_if_settle(KilnNode *node)
+{
+    const KilnAttrs_if *attrs = kiln_attrs(node, if);
+    const Inner a = { attrs->then_branch, NULL }, b = { attrs->else_branch, NULL };
+    Names names = { .node = node };
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        KilnType *type = &node->results[r].type;
+        const KilnType *x = &kiln_function_return(a.region)->operands[r].value->type;
+        const KilnType *y = &kiln_function_return(b.region)->operands[r].value->type;
+        for (int d = 0; d < type->rank; d++) {
+            if (kiln_type_knows_dim(type, d) && is_visible(&a, type, d) && is_visible(&b, type, d))
+                continue;
+            int64_t most = x->rank == type->rank && y->rank == type->rank
+                               ? MAX(most_of(x, d), most_of(y, d))
+                               : KILN_DIM_MOST;
+            name_result(&names, r, d, most, type);
+        }
+    }
+    keep_names(&names);
+}
+
+/* --- loops --- */
+
+/* Where @value is the condition that the body gets, or a constant, it never ends the loop. */
+static bool
+goes_on(const KilnFunction *body, const KilnValue *value)
+{
+    bool flag;
+    while (value->def && value->def->op == KILN_OP_identity)
+        value = value->def->operands[0].value;
+    return value == &kiln_function_argument(body, 1)->value ||
+           (kiln_value_known_flag(value, &flag) && flag);
+}
+
+bool
+kiln_loop_asks(const KilnNode *node)
+{
+    const KilnFunction *body = body_of(node);
+    return !goes_on(body, kiln_function_return(body)->operands[0].value);
+}
+
+bool
+kiln_loop_counts(const KilnNode *node)
+{
+    bool flag;
+    if (node->op == KILN_OP_scan)
+        return true;
+    const KilnValue *condition = kiln_node_operand(node, 1);
+    return (!condition || (kiln_value_known_flag(condition, &flag) && flag)) &&
+           !kiln_loop_asks(node);
+}
+
+/* The type of an element of operand @i of a scan. */
+static gboolean
+scanned_type(const KilnNode *node, uint32_t i, uint32_t states, KilnType *out, int *out_axis,
+             GError **error)
+{
+    const KilnType *whole = &node->operands[i].value->type;
+    int64_t axis = kiln_ints_at(kiln_attrs(node, scan)->scan_input_axes, i - states, 0);
+    int at = whole->rank > 0 ? kiln_type_axis(whole, axis) : -1;
+    *out = *whole;
+    if (at < 0)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "%s (scan): scans axis %" G_GINT64_FORMAT " of operand %u of rank %d",
+                          kiln_node_label(node), axis, i, whole->rank);
+    out->rank--;
+    for (int d = at; d < out->rank; d++) {
+        out->dims[d] = whole->dims[d + 1];
+        out->open[d] = whole->open[d + 1];
+    }
+    *out_axis = at;
+    return TRUE;
+}
+
+/* The types that the arguments have in the first iteration. */
+static gboolean
+first_types(const KilnNode *node, KilnType *types, GError **error)
+{
+    uint32_t first, carried;
+    kiln_flow_carried(node, &first, &carried);
+    if (first) {
+        types[0] = kiln_type_scalar(KILN_DTYPE_i64);
+        types[1] = kiln_type_scalar(KILN_DTYPE_bool);
+    }
+    for (uint32_t i = first; i < node->n_operands; i++) {
+        int axis;
+        const KilnValue *value = node->operands[i].value;
+        if (!value)
+            return kiln_throw(error, KILN_ERROR_INVALID, "%s (%s): operand %u is missing",
+                              kiln_node_label(node), kiln_op_info(node->op)->name, i);
+        types[i] = value->type;
+        if (i >= first + carried && !scanned_type(node, i, carried, &types[i], &axis, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void
+set_arguments(KilnFunction *body, const KilnType *types)
+{
+    for (guint i = 0; i < body->arguments->len; i++) {
+        KilnValue *value = &kiln_function_argument(body, i)->value;
+        value->type = types[i];
+        value->known = NULL;
+        value->extents = NULL;
+    }
+}
+
+static gboolean
+throw_carried(const KilnNode *node, uint32_t k, const KilnType *before, const KilnType *after,
+              GError **error)
+{
+    g_autofree char *from = kiln_type_to_string(before);
+    g_autofree char *to = kiln_type_to_string(after);
+    bool dtype = before->dtype != after->dtype;
+    return kiln_throw(error, dtype ? KILN_ERROR_TYPE : KILN_ERROR_UNSUPPORTED,
+                      "%s (%s): carried value %u: expected one %s in all iterations, found %s and "
+                      "%s",
+                      kiln_node_label(node), kiln_op_info(node->op)->name, k,
+                      dtype ? "element type" : "rank", from, to);
+}
+
+/* Dims that an iteration changes get names in @types. *@out_changed tells if one did. */
+static gboolean
+widen(const KilnNode *node, const KilnFunction *body, const KilnType *first, KilnType *types,
+      bool *out_changed, GError **error)
+{
+    uint32_t at, carried, asks = node->op == KILN_OP_loop ? 1 : 0;
+    const KilnNode *results = kiln_function_return(body);
+    KilnDimTable *table = node->function->module->dims;
+    kiln_flow_carried(node, &at, &carried);
+    *out_changed = false;
+    for (uint32_t k = 0; k < carried; k++) {
+        KilnType *type = &types[at + k];
+        const KilnType *after = &results->operands[asks + k].value->type;
+        if (type->dtype != after->dtype || type->rank != after->rank)
+            return throw_carried(node, k, type, after, error);
+        for (int d = 0; d < type->rank; d++) {
+            if (kiln_type_equal_dims(type, d, after, d) ||
+                !kiln_type_equal_dims(type, d, &first[at + k], d))
+                continue;
+            const KilnValue *argument = &kiln_function_argument(body, at + k)->value;
+            kiln_type_set_dim(type, d, make_name(table, argument, d, KILN_DIM_MOST));
+            *out_changed = true;
+        }
+    }
+    return TRUE;
+}
+
+/* One round on a copy of the body, for @visit may decide by types what its nodes become. */
+static gboolean
+try_types(KilnNode *node, const KilnType *first, KilnType *types, KilnRegionVisit visit, void *data,
+          bool *out_changed, GError **error)
+{
+    KilnFunction *body = body_of(node);
+    set_arguments(body, types);
+    KilnFunction *probe = kiln_body_copy(node->function->module, body, false, error);
+    if (!probe)
+        return FALSE;
+    probe->owner = node;
+    gboolean good = visit(probe, data, error) &&
+                    widen(node, probe, first, types, out_changed, error);
+    kiln_function_clear(probe);
+    return good;
+}
+
+/* Dims of what an iteration gives and that is stacked at @axis, dim @n of which is @length. */
+static void
+stack_type(Names *names, const Inner *inner, uint32_t r, const KilnType *element, int64_t axis,
+           const KilnDim *length, int64_t most)
+{
+    KilnType type = *element, *out = &names->node->results[r].type;
+    int rank = element->rank + 1, at = (int)(axis < 0 ? axis + rank : axis);
+    type.rank = rank;
+    for (int d = 0, from = 0; d < rank; d++) {
+        if (d == at) {
+            if (length)
+                kiln_type_set_dim(&type, d, length);
+            else
+                name_result(names, r, d, most, &type);
+            continue;
+        }
+        type.dims[d] = element->dims[from];
+        type.open[d] = element->open[from];
+        if (!is_visible(inner, element, from))
+            name_result(names, r, d, most_of(element, from), &type);
+        from++;
+    }
+    *out = type;
+}
+
+/* How often the body runs, and the most that it can; NULL: a run decides. */
+static const KilnDim *
+trips_of(const KilnNode *node, int64_t *out_most)
+{
+    KilnDimTable *table = node->function->module->dims;
+    uint32_t first, carried;
+    *out_most = KILN_DIM_MOST;
+    kiln_flow_carried(node, &first, &carried);
+    if (node->op == KILN_OP_scan) {
+        const KilnType *type = &node->operands[carried].value->type;
+        int64_t axis = kiln_ints_at(kiln_attrs(node, scan)->scan_input_axes, 0, 0);
+        return kiln_type_dim(type, kiln_type_axis(type, axis), table);
+    }
+    const KilnValue *trips = kiln_node_operand(node, 0);
+    const KilnDim *expression = NULL;
+    if (trips && trips->extents && trips->extents->n == 1 &&
+        (!trips->extents->under || trips->extents->under[0] == 1))
+        expression = trips->extents->v[0];
+    else if (trips && trips->known && trips->known->n == 1)
+        expression = kiln_dim_number(table, MAX(trips->known->v[0], 0));
+    int64_t least = -1, most = KILN_DIM_MOST;
+    if (expression)
+        kiln_dim_range(expression, &least, &most);
+    *out_most = CLAMP(most, 0, (int64_t)KILN_DIM_MOST);
+    return least >= 0 && most <= KILN_DIM_MOST && kiln_loop_counts(node) ? expression : NULL;
+}
+
+static gboolean
+check_stack(const KilnNode *node, uint32_t r, const KilnType *element, int64_t axis, GError **error)
+{
+    int rank = element->rank + 1;
+    if (element->rank >= 0 && rank <= KILN_MAX_RANK && axis >= -rank && axis < rank)
+        return TRUE;
+    g_autofree char *text = kiln_type_to_string(element);
+    return kiln_throw(error, KILN_ERROR_SHAPE,
+                      "%s (%s): result %u: expected values of a rank below %d, stacked at an axis "
+                      "of theirs, found %s and axis %" G_GINT64_FORMAT,
+                      kiln_node_label(node), kiln_op_info(node->op)->name, r, KILN_MAX_RANK, text,
+                      axis);
+}
+
+/* Types of the results, from those of the arguments and of what the body returns. */
+static gboolean
+set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError **error)
+{
+    uint32_t at, carried, asks = node->op == KILN_OP_loop ? 1 : 0;
+    const KilnFunction *body = body_of(node);
+    const KilnNode *returned = kiln_function_return(body);
+    const Inner inner = { body, first };
+    Names names = { .node = node };
+    int64_t most;
+    const KilnDim *length = trips_of(node, &most);
+    kiln_flow_carried(node, &at, &carried);
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const KilnType *element = &returned->operands[asks + r].value->type;
+        if (r >= carried) {
+            int64_t axis =
+                asks ? 0
+                     : kiln_ints_at(kiln_attrs(node, scan)->scan_output_axes, r - carried, 0);
+            if (!check_stack(node, r, element, axis, error))
+                return FALSE;
+            stack_type(&names, &inner, r, element, axis, length, most);
+            continue;
+        }
+        KilnType type = first[at + r];
+        for (int d = 0; d < type.rank; d++) {
+            if (!kiln_type_equal_dims(&type, d, &types[at + r], d))
+                name_result(&names, r, d, KILN_DIM_MOST, &type);
+        }
+        node->results[r].type = type;
+    }
+    keep_names(&names);
+    return TRUE;
+}
+
+gboolean
+kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **error)
+{
+    uint32_t n = node->n_operands;
+    g_autofree KilnType *first = g_new0(KilnType, n + 3);
+    g_autofree KilnType *types = g_new0(KilnType, n + 3);
+    bool changed = true, ignored;
+    if (!first_types(node, first, error))
+        return FALSE;
+    memcpy(types, first, (n + 3) * sizeof *types);
+    while (changed) {
+        g_autoptr(GError) why = NULL;
+        if (try_types(node, first, types, visit, data, &changed, &why))
+            continue;
+        if (!kiln_error_is_mismatch(why) || g_error_matches(why, KILN_ERROR, KILN_ERROR_TYPE)) {
+            g_propagate_error(error, g_steal_pointer(&why));
+            return FALSE;
+        }
+        changed = false; /* a body whose types do not fit is refused below, for it may not run */
+    }
+    set_arguments(body_of(node), types);
+    if (!kiln_node_visit_regions(node, visit, data, &ignored, error))
+        return FALSE;
+    const char *refusal = kiln_region_refusal(body_of(node));
+    if (refusal) {
+        kiln_throw(error, KILN_ERROR_SHAPE, "%s", refusal);
+        kiln_region_prefix_error(error, node, body_of(node));
+        return FALSE;
+    }
+    if (!set_results(node, first, types, error))
+        return FALSE;
+    kiln_node_touch(node);
+    return TRUE;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Types of branches and loops that a run decides. A dim that may change from one iteration to the
+ * next, or from one branch to the other, gets a name.
+ *
+ *     %y = loop(%n, %go, %x) body(%i, %c, %a: f32[k, 4]) {     %x: f32[1, 4], %y: f32[m, 4]
+ *       %b = concat(%a, %row) : f32[k + 1, 4]                  k: of each iteration
+ *       return %c, %b                                          m: of the result
+ *     }
+ *
+ * Names of arguments get their numbers when an iteration begins. Names of results are listed in the
+ * attribute `dims` of the node, which defines them (graph/module/define.h). */
+#ifndef KILN_GRAPH_MODULE_FLOW_TYPES_H
+#define KILN_GRAPH_MODULE_FLOW_TYPES_H
+
+#include "graph/module/flow.h"
+#include "graph/size.h"
+
+/** True for `if`, `loop` and `scan`. */
+bool kiln_op_is_flow(KilnOp op);
+/** The list `dims` of @node; NULL where it is no such node. */
+KilnStrings *kiln_flow_dims(const KilnNode *node);
+/** How many operands of @node, a `loop` or `scan`, are not carried and come first, and how many are
+ * carried. */
+void kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n);
+/** True where the body of @node, a `loop` or `scan`, never ends it early. */
+bool kiln_loop_counts(const KilnNode *node);
+/** True where the condition that the body of @node, a `loop`, returns may end it. */
+bool kiln_loop_asks(const KilnNode *node);
+/** Finds the types of the arguments of @node, a `loop` or `scan`, then visits its body with @visit,
+ * which infers types, as kiln_node_visit_regions() does, and gives @node the types of its results.
+ * KILN_ERROR_SHAPE where a carried value changes its rank, KILN_ERROR_TYPE where it changes its
+ * element type. */
+gboolean kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **error);
+/** Gives names to the dims in which the branches of @node, an `if`, differ. Types of branches are
+ * inferred. */
+void kiln_if_settle(KilnNode *node);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of a branch or loop, for flow_frame.c, which makes it, and flow_run.c, which runs it. */
+#ifndef KILN_RUNTIME_FLOW_FRAME_H
+#define KILN_RUNTIME_FLOW_FRAME_H
+
+#include "ir/flow.h"
+#include "runtime/flow.h"
+#include "runtime/session.h"
+
+/** A name that gets the extent of what is carried. */
+typedef struct {
+    uint32_t carried;
+    int dim;
+} KilnOwnName;
+
+/** A function of the call, in a session of its own. */
+typedef struct {
+    KilnSession *session;
+    uint32_t *edges; /* slots of inputs and outputs, whose addresses change */
+    uint32_t n_edges;
+    uint32_t *at;       /* per name: its place in the binding of the instance */
+    int64_t *numbers;   /* per name */
+    uint32_t n_names;   /* 0: no instance */
+    KilnOwnName *own;   /* of the last names; those before are numbers of the instruction */
+    uint32_t n_own;
+} KilnInner;
+
+/** Memory of a frame. */
+typedef struct {
+    void *data;
+    size_t bytes;
+    bool borrowed; /* of the outer session */
+} KilnRoom;
+
+/** A value that a loop carries. */
+typedef struct {
+    const void *data;
+    int64_t dims[KILN_MAX_RANK];
+    size_t bytes;
+    KilnRoom rooms[2];
+    int room; /* where it lies; -1: in the operand */
+} KilnCarriedValue;
+
+typedef struct {
+    KilnFlowRunner runner; /* first: the kernel has its address */
+    const KilnInstr *instr;
+    KilnFlowOperands at;
+    KilnInner inner[2]; /* of a loop: the first one */
+    KilnCarriedValue *carried;
+    KilnRoom *stacks;       /* per stacked result: where it grows, if it is held */
+    size_t *stacked_bytes;  /* per stacked result: of one element */
+    int64_t (*stacked)[KILN_MAX_RANK]; /* per stacked result: dims of an element */
+    uint8_t goes_on;        /* what the body says */
+    bool draws;
+    GError *error;
+} KilnFlowFrame;
+
+/** A KilnFlowRunner. */
+const char *kiln_flow_run_branch(KilnFlowRunner *runner, const KilnKernelArgs *args);
+const char *kiln_flow_run_loop(KilnFlowRunner *runner, const KilnKernelArgs *args);
+
+/** Lists the slots of @inner again: its instance moved. */
+void kiln_inner_find_edges(KilnInner *inner);
+
+#endif
