@@ -3,6 +3,7 @@
 #include "exec/interpret.h"
 
 #include "exec/chains.h"
+#include "exec/interpret_flow.h"
 #include "exec/strided_copies.h"
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
@@ -26,6 +27,7 @@ typedef struct {
     const KilnInterpretation *run;
     void **data;          /* address per buffer id */
     GBytes **owned;       /* by buffer id: what holds data[id]; NULL where it is another's */
+    GPtrArray *held;      /* memory of results that branches and loops hold */
     GPtrArray *bytes;     /* GBytes that hold inputs and const weights */
     GBytes *arena;        /* planned: all allocs */
     KilnMemoryPlan *plan; /* planned and poisoned: the lives */
@@ -368,6 +370,9 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     g_autoptr(GBytes) scratch_memory = NULL;
     g_autoptr(GBytes) packed = NULL;
     g_autoptr(GBytes) prepared = NULL;
+    KilnFlowInterpreter flow;
+    const bool flows = kiln_instr_is_flow(instr->kind);
+    kiln_flow_interpreter_init(&flow, machine->target, machine->run, machine->held);
     gboolean good = pack(machine, kernel, instr, &packed, error) &&
                     prepare(machine, kernel, instr, &prepared, error);
     if (good && scratch_bytes)
@@ -380,10 +385,16 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
                                                     .scratch = scratch,
                                                     .packed = address_of(packed),
                                                     .form = form,
-                                                    .prepared = address_of(prepared),
+                                                    .prepared = flows ? (void *)&flow
+                                                                      : address_of(prepared),
                                                     .threads = machine->threads,
                                                     .run_seed = &machine->run->seed });
-        if (reason)
+        if (reason == kiln_flow_failed) {
+            g_propagate_error(error, flow.error);
+            kiln_prefix_error(error, "%s (%s): ", kiln_instr_label(instr),
+                              kiln_instr_info(instr->kind)->name);
+            good = FALSE;
+        } else if (reason)
             good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                               kiln_instr_info(instr->kind)->name, reason);
     }
@@ -626,12 +637,23 @@ run_in_order(Machine *machine, GError **error)
     return TRUE;
 }
 
+static bool
+has_flow(const KilnIRFunction *function)
+{
+    kiln_foreach_instr (instr, function) {
+        if (kiln_instr_is_flow(instr->kind))
+            return true;
+    }
+    return false;
+}
+
 static gboolean
 run_machine(Machine *machine, GError **error)
 {
     if (!set_up(machine, error) || !set_up_arena(machine, error))
         return FALSE;
-    bool apart = machine->run->apart && machine->threads > 1 && !machine->stop;
+    bool apart = machine->run->apart && machine->threads > 1 && !machine->stop &&
+                 !has_flow(machine->function);
     gboolean good = apart ? run_chains(machine, error) : run_in_order(machine, error);
     return good && (machine->stop || take_results(machine, error));
 }
@@ -648,6 +670,7 @@ interpret(const KilnIRFunction *function, const KilnTarget *target, const KilnIn
                         .threads = MAX(run->threads, 1),
                         .data = g_new0(void *, n + 1),
                         .owned = g_new0(GBytes *, n + 1),
+                        .held = g_ptr_array_new_with_free_func(kiln_free),
                         .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref),
                         .stop = stop,
                         .numbers = numbers };
@@ -661,6 +684,7 @@ interpret(const KilnIRFunction *function, const KilnTarget *target, const KilnIn
     g_free(machine.data);
     g_free(machine.owned);
     g_ptr_array_unref(machine.bytes);
+    g_ptr_array_unref(machine.held);
     return good;
 }
 

@@ -4,6 +4,7 @@
 
 #include "exec/eval.h"
 #include "graph/node.h"
+#include "graph/module/flow_types.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
@@ -180,13 +181,6 @@ is_folded(const Check *check, const KilnNode *node)
     return kiln_constant_rule_finds_shape(node->op) && !reads_any(check->varying, node);
 }
 
-/* The condition is known once shapes and inputs are, and the `if` is gone then. */
-static bool
-is_decided_by_inputs(const Check *check, const KilnNode *node)
-{
-    return !g_hash_table_contains(check->undecided, kiln_node_operand(node, 0));
-}
-
 static void check_function(Check *check, const KilnFunction *function);
 
 static void
@@ -217,7 +211,7 @@ check_node(Check *check, const KilnNode *node)
                                               : "the constant is extern");
         return;
     }
-    if (node->op == KILN_OP_if && is_decided_by_inputs(check, node))
+    if (kiln_op_is_flow(node->op)) /* a run decides what of its subgraphs runs */
         return;
     if (is_folded(check, node))
         return;

@@ -106,7 +106,7 @@ slice_bounds(const Builder *b, KilnValue *bounds)
         if ((axes && !axes->known) || (steps && (!steps->known || steps->known->v[i] < 1)))
             return NULL;
     }
-    const KilnAttrs_cast wide = { .to = KILN_DTYPE_i64 };
+    const KilnAttrs_cast wide = kiln_cast_to(KILN_DTYPE_i64);
     KilnValue *list = kiln_build_ints(b->before->function, b->before, counted, (uint32_t)n);
     KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, 0), NULL, NULL);
     KilnValue *extents = build(b, KILN_OP_gather, NULL, shape, list, NULL);
@@ -130,7 +130,7 @@ split_parts(const Builder *b, KilnValue *parts)
     int axis = x->type.rank < 0 ? -1 : kiln_type_axis(&x->type, kiln_attrs(b->before, split)->axis);
     if (n < 2 || axis < 0)
         return NULL;
-    const KilnAttrs_cast wide = { .to = KILN_DTYPE_i64 };
+    const KilnAttrs_cast wide = kiln_cast_to(KILN_DTYPE_i64);
     KilnValue *first = kiln_build_ints(function, b->before, (int64_t[]){ 0 }, 1);
     KilnValue *last = kiln_build_ints(function, b->before, (int64_t[]){ n - 1 }, 1);
     KilnValue *place = kiln_build_ints(function, b->before, (int64_t[]){ axis }, 1);
