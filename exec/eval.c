@@ -2,6 +2,7 @@
 /* Evaluating nodes of a graph one at a time: each is built anew in a module of its own, with shape
  * operands as constants, lowered and run there. */
 #include "exec/eval.h"
+#include "exec/eval_flow.h"
 #include "exec/interpret.h"
 
 #include "graph/binding.h"
@@ -11,6 +12,7 @@
 #include "graph/module/folding.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
+#include "graph/op/flow.h"
 #include "graph/op/flow.h"
 #include "graph/op/offload.h"
 #include "graph/op/structure.h"
@@ -455,92 +457,72 @@ kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
 
 /* --- whole functions --- */
 
-typedef struct {
-    const KilnTarget *target;
-    GHashTable *values;     /* KilnValue* → KilnTensor*, owned */
-    GHashTable *reads;      /* KilnValue* → how many of its uses were read */
-    const KilnWatch *watch; /* NULL: nobody looks */
-} Evaluation;
-
-static const KilnTensor *
-value_tensor(const Evaluation *evaluation, const KilnValue *value)
+const KilnTensor *
+kiln_evaluation_tensor(const KilnEvaluation *evaluation, const KilnValue *value)
 {
     return value ? g_hash_table_lookup(evaluation->values, value) : NULL;
 }
 
-static void
-set_tensor(Evaluation *evaluation, const KilnValue *value, KilnTensor *tensor)
+void
+kiln_evaluation_set(KilnEvaluation *evaluation, const KilnValue *value, KilnTensor *tensor)
 {
+    g_hash_table_remove(evaluation->reads, value); /* the reads of an earlier iteration */
     g_hash_table_insert(evaluation->values, (gpointer)value, tensor);
 }
 
-/* @node has read its operands: a tensor goes with the last reader. What a branch that is not taken
- * reads stays until the end. */
+/* The function of @value is @at or around it, and no loop is between them. */
+static bool
+is_read_once(const KilnFunction *at, const KilnValue *value)
+{
+    const KilnFunction *home =
+        value->def ? value->def->function : ((const KilnArgument *)value)->function;
+    while (at != home) {
+        const KilnNode *owner = at->owner;
+        if (!owner || owner->op == KILN_OP_loop || owner->op == KILN_OP_scan)
+            return false;
+        at = owner->function;
+    }
+    return true;
+}
+
+/* Code of @at has read @value for the last time. The tensor goes with the last reader. */
 static void
-release_operands(Evaluation *evaluation, const KilnNode *node)
+release(KilnEvaluation *evaluation, const KilnFunction *at, KilnValue *value)
 {
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        KilnValue *value = node->operands[i].value;
-        if (!value)
-            continue;
-        gsize n = GPOINTER_TO_SIZE(g_hash_table_lookup(evaluation->reads, value)) + 1;
-        g_hash_table_insert(evaluation->reads, value, GSIZE_TO_POINTER(n));
-        if (n == value->n_uses)
-            g_hash_table_remove(evaluation->values, value);
+    if (!value || !is_read_once(at, value))
+        return;
+    gsize n = GPOINTER_TO_SIZE(g_hash_table_lookup(evaluation->reads, value)) + 1;
+    g_hash_table_insert(evaluation->reads, value, GSIZE_TO_POINTER(n));
+    if (n == value->n_uses)
+        g_hash_table_remove(evaluation->values, value);
+}
+
+void
+kiln_evaluation_release_operands(KilnEvaluation *evaluation, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        release(evaluation, node->function, node->operands[i].value);
+}
+
+void
+kiln_evaluation_release_region(KilnEvaluation *evaluation, const KilnFunction *at,
+                               const KilnFunction *region)
+{
+    kiln_foreach_node (inner, region) {
+        for (uint32_t i = 0; i < inner->n_operands; i++)
+            release(evaluation, at, inner->operands[i].value);
+        kiln_foreach_region (deeper, inner)
+            kiln_evaluation_release_region(evaluation, at, deeper);
     }
 }
 
-static gboolean evaluate_nodes(Evaluation *evaluation, const KilnFunction *function,
-                               GError **error);
-
-/* The results of @region, evaluated among the values around it, become those of @node. */
-static gboolean
-evaluate_region(Evaluation *evaluation, const KilnNode *node, const KilnFunction *region,
-                GError **error)
+/* @node is not evaluated: nothing reads its results. */
+static void
+pass_over(KilnEvaluation *evaluation, const KilnNode *node)
 {
-    const KilnNode *results = kiln_function_return(region);
-    if (!results || results->n_operands != node->n_results)
-        return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected a subgraph of %u results",
-                          kiln_node_label(node), node->n_results);
-    if (!evaluate_nodes(evaluation, region, error))
-        return FALSE;
-    for (uint32_t r = 0; r < node->n_results; r++)
-        set_tensor(evaluation, &node->results[r],
-                   kiln_tensor_copy(value_tensor(evaluation, results->operands[r].value)));
-    return TRUE;
-}
-
-static gboolean
-evaluate_if(Evaluation *evaluation, const KilnNode *node, GError **error)
-{
-    const KilnAttrs_if *attrs = kiln_attrs(node, if);
-    const KilnTensor *condition = value_tensor(evaluation, kiln_node_operand(node, 0));
-    g_autoptr(GBytes) bytes = kiln_tensor_view(condition, error);
-    if (!bytes)
-        return FALSE;
-    size_t size;
-    const uint8_t *flag = g_bytes_get_data(bytes, &size);
-    if (size != 1)
-        return kiln_throw(error, KILN_ERROR_SHAPE, "%s (if): expected one element, found %zu",
-                          kiln_node_label(node), size);
-    return evaluate_region(evaluation, node, *flag ? attrs->then_branch : attrs->else_branch,
-                           error);
-}
-
-/* A `vendor.graph` or a `custom_op`. */
-static gboolean
-evaluate_body(Evaluation *evaluation, const KilnNode *node, const KilnFunction *body,
-              GError **error)
-{
-    guint n = body->arguments->len; /* none where the body reads the operands from around it */
-    if (n && n != node->n_operands)
-        return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected %u operands, found %u",
-                          kiln_node_label(node), n, node->n_operands);
-    for (uint32_t i = 0; i < n; i++) {
-        const KilnTensor *tensor = value_tensor(evaluation, kiln_node_operand(node, i));
-        set_tensor(evaluation, &kiln_function_argument(body, i)->value, kiln_tensor_copy(tensor));
-    }
-    return evaluate_region(evaluation, node, body, error);
+    kiln_evaluation_release_operands(evaluation, node);
+    kiln_foreach_region (region, node)
+        kiln_evaluation_release_region(evaluation, node->function, region);
 }
 
 /* The body of the declaration. It runs apart, for equal regions share one. */
@@ -558,14 +540,11 @@ executable_body(const KilnNode *node, GError **error)
 }
 
 static gboolean
-evaluate_node(Evaluation *evaluation, const KilnNode *node, GError **error)
+evaluate_node(KilnEvaluation *evaluation, const KilnNode *node, GError **error)
 {
-    if (node->op == KILN_OP_if)
-        return evaluate_if(evaluation, node, error);
-    if (node->op == KILN_OP_vendor_graph)
-        return evaluate_body(evaluation, node, kiln_attrs(node, vendor_graph)->body, error);
-    if (node->op == KILN_OP_custom_op)
-        return evaluate_body(evaluation, node, kiln_attrs(node, custom_op)->body, error);
+    if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return kiln_evaluation_flow(evaluation, node, error);
+    const KilnEvaluateOptions options = { .lowered = evaluation->lowered };
     const bool executable = node->op == KILN_OP_vendor_executable;
     const KilnFunction *body = executable ? executable_body(node, error) : NULL;
     if (executable && !body)
@@ -573,17 +552,19 @@ evaluate_node(Evaluation *evaluation, const KilnNode *node, GError **error)
     g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, node->n_operands + 1);
     g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     for (uint32_t i = 0; i < node->n_operands; i++)
-        operands[i] = value_tensor(evaluation, kiln_node_operand(node, i));
+        operands[i] = kiln_evaluation_tensor(evaluation, kiln_node_operand(node, i));
     if (body ? !kiln_graph_evaluate(body, evaluation->target, operands, results, error)
-             : !kiln_target_evaluate(evaluation->target, node, operands, results, error))
+             : !kiln_target_evaluate_with(evaluation->target, node, operands, &options, results,
+                                          error))
         return FALSE;
     for (uint32_t r = 0; r < node->n_results; r++)
-        set_tensor(evaluation, &node->results[r], results[r]);
+        kiln_evaluation_set(evaluation, &node->results[r], results[r]);
+    kiln_evaluation_release_operands(evaluation, node);
     return TRUE;
 }
 
 static gboolean
-show_results(Evaluation *evaluation, const KilnNode *node, GError **error)
+show_results(KilnEvaluation *evaluation, const KilnNode *node, GError **error)
 {
     const KilnWatch *watch = evaluation->watch;
     for (uint32_t r = 0; r < node->n_results; r++) {
@@ -592,28 +573,35 @@ show_results(Evaluation *evaluation, const KilnNode *node, GError **error)
         if (!watch->see(&node->results[r], &shown, watch->data, error))
             return FALSE;
         if (shown != tensor)
-            set_tensor(evaluation, &node->results[r], shown);
+            kiln_evaluation_set(evaluation, &node->results[r], shown);
     }
     return TRUE;
 }
 
-static gboolean
-evaluate_nodes(Evaluation *evaluation, const KilnFunction *function, GError **error)
+gboolean
+kiln_evaluation_nodes(KilnEvaluation *evaluation, const KilnFunction *function, GError **error)
 {
     kiln_foreach_node (node, function) {
-        if (node->op == KILN_OP_return || kiln_node_is_dead(node))
+        if (node->op == KILN_OP_return)
             continue;
+        if (kiln_node_is_dead(node)) {
+            pass_over(evaluation, node);
+            continue;
+        }
         if (!evaluate_node(evaluation, node, error))
             return FALSE;
         if (evaluation->watch && !show_results(evaluation, node, error))
             return FALSE;
-        release_operands(evaluation, node);
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            if (node->results[r].n_uses == 0)
+                g_hash_table_remove(evaluation->values, &node->results[r]);
+        }
     }
     return TRUE;
 }
 
-static gboolean
-check_input(const KilnValue *argument, const KilnTensor *tensor, GError **error)
+gboolean
+kiln_evaluation_check(const KilnValue *argument, const KilnTensor *tensor, GError **error)
 {
     const KilnType *type = &argument->type, *found = &tensor->type;
     bool fits = type->rank < 0 || type->layout || type->rank == found->rank;
@@ -629,9 +617,10 @@ check_input(const KilnValue *argument, const KilnTensor *tensor, GError **error)
 
 /* @outputs may be NULL: somebody has seen the values. */
 static gboolean
-evaluate_function(Evaluation *evaluation, const KilnFunction *function,
-                  const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
+evaluate_function(KilnEvaluation *evaluation, KilnTensor **outputs, GError **error)
 {
+    const KilnFunction *function = evaluation->function;
+    const KilnTensor *const *inputs = evaluation->inputs;
     const KilnNode *results = kiln_function_return(function);
     if (!results)
         return kiln_throw(error, KILN_ERROR_INVALID, "@%s: it returns nothing", function->name);
@@ -640,15 +629,17 @@ evaluate_function(Evaluation *evaluation, const KilnFunction *function,
     gboolean good = TRUE;
     for (guint i = 0; good && i < function->arguments->len; i++) {
         const KilnValue *argument = &kiln_function_argument(function, i)->value;
-        good = check_input(argument, inputs[i], error);
+        good = kiln_evaluation_check(argument, inputs[i], error);
         if (good)
-            set_tensor(evaluation, argument, kiln_tensor_copy(inputs[i]));
+            kiln_evaluation_set(evaluation, argument, kiln_tensor_copy(inputs[i]));
     }
-    good = good && evaluate_nodes(evaluation, function, error);
+    good = good && kiln_evaluation_nodes(evaluation, function, error);
     for (uint32_t i = 0; good && outputs && i < results->n_operands; i++)
-        outputs[i] = kiln_tensor_copy(value_tensor(evaluation, results->operands[i].value));
+        outputs[i] =
+            kiln_tensor_copy(kiln_evaluation_tensor(evaluation, results->operands[i].value));
     g_hash_table_unref(evaluation->values);
     g_hash_table_unref(evaluation->reads);
+    kiln_lowered_nodes_free(evaluation->lowered);
     return good;
 }
 
@@ -664,8 +655,10 @@ kiln_graph_watch(const KilnFunction *function, const KilnTarget *target,
                  const KilnTensor *const *inputs, const KilnWatch *watch, KilnTensor **outputs,
                  GError **error)
 {
-    Evaluation evaluation = { .target = target, .watch = watch };
-    return evaluate_function(&evaluation, function, inputs, outputs, error);
+    KilnEvaluation evaluation = {
+        .target = target, .function = function, .inputs = inputs, .watch = watch
+    };
+    return evaluate_function(&evaluation, outputs, error);
 }
 
 /* --- modules --- */

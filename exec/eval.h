@@ -36,8 +36,9 @@ gboolean kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *nod
 
 /** Evaluates a graph function node by node, each lowered alone. It shares no lowering of the whole
  * function, views or buffers with the IR, so it can check them. Types are inferred again from
- * @inputs, one per argument. @outputs: new tensors, one per result. Follows `if` and
- * `vendor.graph`; other subgraphs are KILN_ERROR_UNSUPPORTED. */
+ * @inputs, one per argument. @outputs: new tensors, one per result. Follows branches, loops,
+ * scans and bodies of vendors. Each iteration is a kiln_checkpoint(). A scan output without an
+ * iteration is empty; dims that types do not say are 0. */
 gboolean kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
                              const KilnTensor *const *inputs, KilnTensor **outputs, GError **error);
 
@@ -50,8 +51,8 @@ typedef struct {
     KilnValueFn see;
     void *data;
 } KilnWatch;
-/** The same. @watch (or NULL) sees each result of each node, in order, also in regions. @outputs:
- * NULL if they are not wanted. */
+/** The same. @watch (or NULL) sees each result of each node, in order, also in regions, and in each
+ * iteration. @outputs: NULL if they are not wanted. */
 gboolean kiln_graph_watch(const KilnFunction *function, const KilnTarget *target,
                           const KilnTensor *const *inputs, const KilnWatch *watch,
                           KilnTensor **outputs, GError **error);

@@ -300,10 +300,6 @@ Test(eval, failures_name_what_failed)
     expect_evaluation_error("graph @g(%i: i64[1], %x: f32[2]) {\n"
                             "  %y = gather(%x, %i) : f32[1] loc(\"/pick\")\n  return %y\n}\n",
                             kiln_tensor_new_splat(&index, 5), KILN_ERROR_RUN, "/pick (gather): ");
-    expect_evaluation_error("graph @g(%n: i64[], %c: bool[], %x: f32[2]) {\n"
-                            "  %y = loop(%n, %c, %x) body(%i: i64[], %go: bool[], %a: f32[2]) {\n"
-                            "    return %go, %a\n  } : f32[2]\n  return %y\n}\n",
-                            NULL, KILN_ERROR_UNSUPPORTED, "y (loop): subgraphs are not evaluated");
 }
 
 static const KilnTarget bare = { .name = "bare" };
