@@ -4,6 +4,10 @@
 #define KILN_EXEC_EVAL_FLOW_H
 
 #include "exec/eval.h"
+#include "graph/attr.h"
+#include "graph/graph.h"
+#include "graph/tensor.h"
+#include "ir/target.h"
 
 /* Values are kept until their last reader has read them. A loop reads what is around it many times,
  * and counts as a reader when it ends. */

@@ -7,6 +7,7 @@
 #include "graph/module.h"
 #include "graph/node.h"
 #include "graph/op/structure.h"
+#include "graph/text/text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
