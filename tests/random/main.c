@@ -2,7 +2,8 @@
 /* kiln-random-graphs: properties of passes on random typed graphs.
  *
  *     kiln-random-graphs [--first SEED] [--graphs N] [--forever]
- *                        [--passes LIST | --ways | --offload | --qdq | --open] [--store DIR]
+ *                        [--passes LIST | --ways | --offload | --qdq | --open | --flow] [--store
+ * DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
  * pipeline; and a shipped pipeline with one pass left out; and, of one graph in seven, programs
@@ -10,9 +11,11 @@
  * eight is of quantized values. Beside one seed in OFFLOAD_SHARE stands a graph of what a vendor
  * library takes: the passes of the offload road, and programs that the library computes in. With
  * --qdq all graphs are models as quantizers write them, under `default` and under `none`. With
- * --open dims of inputs get names, and one program runs at several numbers. A failure is shrunk,
- * printed as a golden, and with --store written to DIR. */
+ * --open dims of inputs get names, and one program runs at several numbers. With --flow graphs are
+ * nests of branches, loops and scans. A failure is shrunk, printed as a golden, and with --store
+ * written to DIR. */
 #include "passes/pass.h"
+#include "tests/random/flow.h"
 #include "tests/random/offload.h"
 #include "tests/random/open_shapes.h"
 #include "tests/random/property.h"
@@ -28,7 +31,7 @@
 
 typedef struct {
     gint64 first, graphs;
-    gboolean forever, ways, offload, qdq, open, print;
+    gboolean forever, ways, offload, qdq, open, flow, print;
     char *passes, *store;
 } Options;
 
@@ -41,6 +44,7 @@ typedef struct {
     OffloadSeen seen; /* of these graphs' programs */
     QdqSeen qdq;      /* of quantized models' programs */
     OpenSeen open;    /* of open programs */
+    FlowSeen flow;    /* of programs of nests */
     uint64_t ways[2]; /* graphs that were given constants in every way, and those that have some */
     unsigned failures;
 } Run;
@@ -129,7 +133,7 @@ add_all(Run *run)
         add(run, run->options.passes, true, true, false);
     }
     if (run->options.passes || run->options.ways || run->options.offload || run->options.qdq ||
-        run->options.open)
+        run->options.open || run->options.flow)
         return;
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *info = kiln_pass_at(i);
@@ -156,6 +160,7 @@ report(Run *run, const Property *property, const KilnModule *module, uint64_t se
     Property quiet = *property;
     quiet.seen = NULL;
     quiet.open_seen = NULL;
+    quiet.flow_seen = NULL;
     g_autoptr(KilnModule) small = shrink(&quiet, module);
     g_autofree char *golden = shrink_to_golden(property, small, seed);
     printf("graph %" G_GUINT64_FORMAT ", %s%s%s%s%s: %s\n%s\n", seed, property->passes,
@@ -319,6 +324,19 @@ try_open(Run *run, uint64_t seed)
 }
 
 static void
+try_flow(Run *run, uint64_t seed)
+{
+    g_auto(Subject) subject = { 0 };
+    g_autoptr(KilnModule) module =
+        make_graph(run, seed, "nest of loops", random_flow_graph, &subject);
+    if (!module)
+        return;
+    g_autoptr(Property) property = property_new_flow(seed);
+    property->flow_seen = &run->flow;
+    try_property(run, property, &subject, seed, NULL);
+}
+
+static void
 try_graph(Run *run, uint64_t seed)
 {
     uint64_t state = seed;
@@ -369,7 +387,7 @@ summarize(const Run *run)
         summarize_qdq(&run->qdq);
         return;
     }
-    if (run->options.open)
+    if (run->options.open || run->options.flow)
         return;
     for (guint i = 0; i < run->properties->len; i++) {
         const Property *property = g_ptr_array_index(run->properties, i);
@@ -407,6 +425,8 @@ main(int argc, char **argv)
           "only quantized models, under `default` and under `none`", NULL },
         { "open", 0, 0, G_OPTION_ARG_NONE, &options->open, "only open programs at several numbers",
           NULL },
+        { "flow", 0, 0, G_OPTION_ARG_NONE, &options->flow,
+          "only nests of branches, loops and scans", NULL },
         { "print", 0, 0, G_OPTION_ARG_NONE, &options->print, "graphs as text, nothing is tried",
           NULL },
         { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },
@@ -438,13 +458,17 @@ main(int argc, char **argv)
             try_qdq(&run, seed);
         else if (options->open)
             try_open(&run, seed);
+        else if (options->flow)
+            try_flow(&run, seed);
         else
             try_graph(&run, seed);
     }
     if (!options->print)
         summarize(&run);
-    bool enough = !options->open || open_summarize(&run.open);
+    bool enough = (!options->open || open_summarize(&run.open)) &&
+                  (!options->flow || flow_summarize(&run.flow));
     open_seen_clear(&run.open);
+    flow_seen_clear(&run.flow);
     g_ptr_array_unref(run.road);
     g_ptr_array_unref(run.properties);
     g_ptr_array_unref(run.fired);

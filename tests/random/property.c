@@ -11,6 +11,7 @@
 #include "passes/manager/results.h"
 #include "passes/rule.h"
 #include "tests/lean_target.h"
+#include "tests/random/flow.h"
 #include "tests/random/offload.h"
 #include "tests/random/open_shapes.h"
 #include "tests/random/qdq.h"
@@ -81,6 +82,14 @@ property_new_open(uint64_t seed)
 {
     Property *property = property_new_whole("open programs", seed);
     property->open = true;
+    return property;
+}
+
+Property *
+property_new_flow(uint64_t seed)
+{
+    Property *property = property_new_whole("branches, loops and scans", seed);
+    property->flow = true;
     return property;
 }
 
@@ -280,6 +289,8 @@ property_holds(const Property *property, Subject *subject, bool *fired, GError *
         return qdq_agrees(subject, property->qdq_seen, fired, error);
     if (property->open)
         return open_agrees(property->seed, subject, property->open_seen, fired, error);
+    if (property->flow)
+        return flow_agrees(property->seed, subject, property->flow_seen, fired, error);
     if (property->offload)
         return offload_agrees(property->seed, subject, property->seen, fired, error);
     return property->ir ? ir_holds(property, subject, fired, error)

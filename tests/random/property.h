@@ -12,6 +12,7 @@
 typedef struct OffloadSeen OffloadSeen;
 typedef struct OpenSeen OpenSeen;
 typedef struct QdqSeen QdqSeen;
+typedef struct FlowSeen FlowSeen;
 
 typedef struct {
     char *passes;     /* inline, or the name of a shipped pipeline */
@@ -26,10 +27,12 @@ typedef struct {
     bool offload;     /* the same for tests/random/offload.h */
     bool qdq;         /* the same for tests/random/qdq.h */
     bool open;        /* the same for tests/random/open_shapes.h */
+    bool flow;        /* the same for tests/random/flow.h */
     uint64_t seed;
     OffloadSeen *seen;   /* counts graphs of `offload`; may be NULL */
     QdqSeen *qdq_seen;   /* counts graphs of `qdq`; may be NULL */
     OpenSeen *open_seen; /* counts graphs of `open`; may be NULL */
+    FlowSeen *flow_seen; /* counts graphs of `flow`; may be NULL */
     KilnPassPipeline *pipeline;
 } Property;
 
@@ -41,6 +44,8 @@ Property *property_new_offload(uint64_t seed);
 Property *property_new_qdq(uint64_t seed);
 /** One open program computes what programs for numbers do. */
 Property *property_new_open(uint64_t seed);
+/** Branches, loops and scans run as the reference says. */
+Property *property_new_flow(uint64_t seed);
 /** Parses and copies @passes. The numerics class is that of these passes. Fails if they do not
  * parse. */
 Property *property_new(const char *passes, GError **error);

@@ -18,5 +18,8 @@ char *random_quantized_text(uint64_t seed);
 /** The same in the form of quantizers of ONNX models: float operators between dequantize_linear and
  * quantize_linear. Neighbours have different scales. */
 KilnModule *random_qdq_graph(uint64_t seed);
+/** Nests of branches, loops and scans around operators on f32, f64, i64 and bool. No run of them
+ * fails. */
+KilnModule *random_flow_graph(uint64_t seed);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delta debugging over graphs: a change that keeps the failure is kept. A change replaces a result
  * of a node by an operand or by a new argument of its type, or drops a result of the function; what
- * is dead then goes. */
+ * is dead then goes. Nodes of regions are nodes like others. */
 #include "tests/random/shrink.h"
 
 #include "graph/function.h"
@@ -12,28 +12,56 @@
 #include "tests/random/opened.h"
 #include "tests/random/subject.h"
 
+static uint32_t
+count_nodes(const KilnFunction *function)
+{
+    uint32_t n = function->n_nodes;
+    kiln_foreach_node (node, function)
+        kiln_foreach_region (region, node)
+            n += count_nodes(region);
+    return n;
+}
+
+/* Regions come before their node. */
+static KilnNode *
+find_node(KilnFunction *function, uint32_t *left)
+{
+    KilnNode *found = NULL;
+    kiln_foreach_node (node, function) {
+        kiln_foreach_region (region, node)
+            found = found ? found : find_node(region, left);
+        if (found || (*left)-- == 0)
+            return found ? found : node;
+    }
+    return NULL;
+}
+
 static KilnNode *
 node_at(KilnFunction *function, uint32_t i)
 {
-    kiln_foreach_node (node, function) {
-        if (i-- == 0)
-            return node;
+    return find_node(function, &i);
+}
+
+static bool
+sweep_once(KilnFunction *function)
+{
+    bool changed = false;
+    kiln_foreach_node_safe (node, function) {
+        if (kiln_node_is_dead(node)) {
+            kiln_node_remove(node);
+            changed = true;
+            continue;
+        }
+        kiln_foreach_region (region, node)
+            changed |= sweep_once(region);
     }
-    return NULL;
+    return changed;
 }
 
 static void
 sweep(KilnFunction *function)
 {
-    bool again = true;
-    while (again) {
-        again = false;
-        kiln_foreach_node_safe (node, function) {
-            if (kiln_node_is_dead(node)) {
-                kiln_node_remove(node);
-                again = true;
-            }
-        }
+    while (sweep_once(function)) {
     }
 }
 
@@ -70,7 +98,8 @@ stand_in(KilnFunction *function, const KilnNode *node, const KilnValue *result, 
         KilnValue *operand = node->operands[way].value;
         return operand && kiln_type_equal(&operand->type, &result->type) ? operand : NULL;
     }
-    if (way > node->n_operands || node->op == KILN_OP_const || result->known)
+    if (way > node->n_operands || node->op == KILN_OP_const || result->known ||
+        !kiln_type_is_static(&result->type))
         return NULL;
     g_autofree char *name = g_strdup_printf("a%u", function->arguments->len);
     return &kiln_function_add_argument(function, name, &result->type, NULL)->value;
@@ -147,7 +176,7 @@ shrink(const Property *property, const KilnModule *module)
         smaller = false;
         for (uint32_t i = kiln_function_return(kiln_module_entry(small))->n_operands; i-- > 0;)
             smaller |= take(property, &small, without_result(small, i));
-        for (uint32_t i = kiln_module_entry(small)->n_nodes; i-- > 0;) {
+        for (uint32_t i = count_nodes(kiln_module_entry(small)); i-- > 0;) {
             KilnNode *node = node_at(kiln_module_entry(small), i);
             uint32_t ways = node ? node->n_operands + 1 : 0;
             for (uint32_t way = 0; way < ways; way++) {
