@@ -183,7 +183,8 @@ bool
 kiln_loop_asks(const KilnNode *node)
 {
     const KilnFunction *body = body_of(node);
-    return !goes_on(body, kiln_function_return(body)->operands[0].value);
+    return kiln_node_operand(node, 1) &&
+           !goes_on(body, kiln_function_return(body)->operands[0].value);
 }
 
 bool

@@ -24,7 +24,8 @@ KilnStrings *kiln_flow_dims(const KilnNode *node);
 void kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n);
 /** True where the body of @node, a `loop` or `scan`, never ends it early. */
 bool kiln_loop_counts(const KilnNode *node);
-/** True where the condition that the body of @node, a `loop`, returns may end it. */
+/** True where the condition that the body of @node, a `loop`, returns may end it. ONNX ignores it
+ * where the loop has no first condition. */
 bool kiln_loop_asks(const KilnNode *node);
 /** Finds the types of the arguments of @node, a `loop` or `scan`, then visits its body with @visit,
  * which infers types, as kiln_node_visit_regions() does, and gives @node the types of its results.

@@ -22,7 +22,7 @@
 #include <string.h>
 
 /* Whether a program may be refused where it has an `if`, `loop` or `scan`. It is counted then. */
-#define MAY_BE_REFUSED true
+#define MAY_BE_REFUSED false
 
 static const char *const refusals[] = {
     "this operator has no instruction",
