@@ -3,6 +3,7 @@
  * by one by converters. Every attribute is accounted for. */
 #include "graph/module.h"
 #include "graph/module/define.h"
+#include "graph/module/flow_types.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/opset.h"
@@ -184,7 +185,8 @@ kiln_onnx_attr_is_own(KilnOp op, const char *name)
 {
     return (op == KILN_OP_batch_normalization && strcmp(name, "axis") == 0) ||
            (kiln_op_has(op, KILN_TRAIT_RANDOM) && strcmp(name, "stream") == 0) ||
-           (kiln_op_counts(op) && strcmp(name, "count") == 0);
+           (kiln_op_counts(op) && strcmp(name, "count") == 0) ||
+           (kiln_op_is_flow(op) && strcmp(name, "dims") == 0);
 }
 
 gboolean
