@@ -445,6 +445,7 @@ kiln_bind_function(KilnIRFunction *function, const KilnBindOptions *options, GEr
     g_autoptr(KilnSpecialisation) out = g_new0(KilnSpecialisation, 1);
     KilnBindOptions own = *options;
     own.keeps_constants = true;
+    own.stored = NULL; /* a file has what the entry decided, and plain constants of the others */
     own.folder = NULL;
     own.outputs = NULL;
     own.progress = NULL;

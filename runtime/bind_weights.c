@@ -56,6 +56,20 @@ packed_operand(const KilnBoundCall *call, uint32_t i)
     return wanted ? kiln_buffer_origin(buffer) : NULL;
 }
 
+/* What functions of branches and loops read. */
+static void
+count_in_bodies(const KilnSpecialisation *out, uint32_t *readers)
+{
+    for (guint f = 0; f + 1 < out->ir->functions->len; f++) {
+        const KilnIRFunction *function = g_ptr_array_index(out->ir->functions, f);
+        for (guint i = 0; i < function->weights->len; i++) {
+            const KilnBuffer *weight = g_ptr_array_index(function->weights, i);
+            if (weight->constant)
+                readers[weight->constant->id]++;
+        }
+    }
+}
+
 static void
 count_readers(Weights *weights)
 {
@@ -73,6 +87,8 @@ count_readers(Weights *weights)
         if (weight->constant && binder->read_plain[weight->id])
             weights->readers[weight->constant->id]++;
     }
+    if (out->bodies && out->ir) /* a file of the program has them plain */
+        count_in_bodies(out, weights->readers);
     if (out->folder)
         kiln_folder_count_readers(out->folder, weights->readers);
     kiln_offload_count_readers(out->function->module, weights->readers);

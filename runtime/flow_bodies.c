@@ -39,10 +39,6 @@ kiln_bodies_bind(const KilnIRFunction *function, const KilnBindOptions *options,
     *out = list_bodies(function);
     for (guint i = 0; *out && i < (*out)->len; i++) {
         KilnBody *body = g_ptr_array_index(*out, i);
-        if (options->stored)
-            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                              "@%s: branches and loops that a run decides are in no program file",
-                              body->function->name);
         body->made = kiln_bind_function(body->function, options, error);
         if (!body->made)
             return FALSE;
