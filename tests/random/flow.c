@@ -169,6 +169,25 @@ is_close(const Case *set, const KilnResults *found, GError **error)
     return TRUE;
 }
 
+/* ONNX leaves open which dims an empty stack has where a run decides those of its elements. */
+static void
+settle_empty(const KilnResults *expected, KilnResults *found)
+{
+    for (guint i = 0; i < expected->tensors->len; i++) {
+        const KilnTensor *a = g_ptr_array_index(expected->tensors, i);
+        for (guint k = 0; k < found->tensors->len; k++) {
+            KilnTensor **b = (KilnTensor **)&g_ptr_array_index(found->tensors, k);
+            const bool same = strcmp(g_ptr_array_index(expected->names, i),
+                                     g_ptr_array_index(found->names, k)) == 0;
+            if (!same || a->type.rank != (*b)->type.rank || a->type.dtype != (*b)->type.dtype ||
+                kiln_type_elements(&a->type) || kiln_type_elements(&(*b)->type))
+                continue;
+            kiln_tensor_free(*b);
+            *b = kiln_tensor_copy(a);
+        }
+    }
+}
+
 static gboolean
 compare(const Trial *trial, const FlowWay *way, const Case *set, const KilnResults *found,
         GError **error)
@@ -234,6 +253,8 @@ run_session(const Trial *trial, const FlowWay *way, KilnProgram *program, int th
         const Case *set = &trial->cases[i % SETS];
         KilnResults **kept = &first[i % SETS];
         g_autoptr(KilnResults) found = run_on(session, set, error);
+        if (found)
+            settle_empty(set->expected, found);
         if (!found || !compare(trial, way, set, found, error) ||
             (*kept && !kiln_results_compare(*kept, found, KILN_NUMERICS_E, error))) {
             g_prefix_error(error, "run %u, threads %d: ", i, threads);
