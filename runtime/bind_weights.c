@@ -10,6 +10,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "graph/base/alloc.h"
+#include "ir/flow.h"
 #include "ir/vendor.h"
 #include "runtime/constant_cache.h"
 #include "runtime/fold_calls.h"
@@ -56,16 +57,26 @@ packed_operand(const KilnBoundCall *call, uint32_t i)
     return wanted ? kiln_buffer_origin(buffer) : NULL;
 }
 
-/* What functions of branches and loops read. */
 static void
-count_in_bodies(const KilnSpecialisation *out, uint32_t *readers)
+count_weights(const KilnIRFunction *function, uint32_t *readers)
 {
-    for (guint f = 0; f + 1 < out->ir->functions->len; f++) {
-        const KilnIRFunction *function = g_ptr_array_index(out->ir->functions, f);
-        for (guint i = 0; i < function->weights->len; i++) {
-            const KilnBuffer *weight = g_ptr_array_index(function->weights, i);
-            if (weight->constant)
-                readers[weight->constant->id]++;
+    for (guint i = 0; i < function->weights->len; i++) {
+        const KilnBuffer *weight = g_ptr_array_index(function->weights, i);
+        if (weight->constant)
+            readers[weight->constant->id]++;
+    }
+}
+
+/* What functions of branches and loops read stays: a file of the program has it plain, and those of
+ * folds are interpreted. */
+static void
+count_in_bodies(const KilnIRModule *ir, uint32_t *readers)
+{
+    for (guint f = 0; f < ir->functions->len; f++) {
+        kiln_foreach_instr (instr, (const KilnIRFunction *)g_ptr_array_index(ir->functions, f)) {
+            const int n = instr->kind == KILN_INSTR_branch ? 2 : instr->kind == KILN_INSTR_loop;
+            for (int b = 0; b < n; b++)
+                count_weights(kiln_flow_function(instr, b), readers);
         }
     }
 }
@@ -87,8 +98,8 @@ count_readers(Weights *weights)
         if (weight->constant && binder->read_plain[weight->id])
             weights->readers[weight->constant->id]++;
     }
-    if (out->bodies && out->ir) /* a file of the program has them plain */
-        count_in_bodies(out, weights->readers);
+    if (out->ir)
+        count_in_bodies(out->ir, weights->readers);
     if (out->folder)
         kiln_folder_count_readers(out->folder, weights->readers);
     kiln_offload_count_readers(out->function->module, weights->readers);
