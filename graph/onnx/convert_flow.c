@@ -278,6 +278,7 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
                      n_results(body), error))
         return FALSE;
     kiln_onnx_attrs(call, loop)->body = body;
+    call->n_operands = carried + 2; /* with absent ones at the end */
     call->n_results = (uint32_t)call->node->proto->n_output;
     if (call->n_results < carried)
         return check_count(call, "results", carried, call->n_results, error);

@@ -103,7 +103,8 @@ write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GErro
         return kiln_onnx_throw_export(node, "no operator of ONNX", error);
     g_autoptr(GByteArray) message = g_byte_array_new();
     uint32_t n = node->n_operands;
-    while (n && !node->operands[n - 1].value)
+    bool counted = kiln_op_has(node->op, KILN_TRAIT_REGION); /* by the arguments of its body */
+    while (!counted && n && !node->operands[n - 1].value)
         n--;
     for (uint32_t i = 0; i < n; i++) {
         const KilnValue *value = node->operands[i].value;

@@ -176,7 +176,8 @@ convert(KilnOnnxCall *call, const KilnOnnxRow *row, GError **error)
         return FALSE;
     if (call->results)
         return TRUE;
-    while (call->n_operands && !call->operands[call->n_operands - 1])
+    bool counted = kiln_op_has(call->op, KILN_TRAIT_REGION); /* by the arguments of its body */
+    while (!counted && call->n_operands && !call->operands[call->n_operands - 1])
         call->n_operands--;
     KilnNode *node = make_node(call, call->op, call->attrs, call->types, error);
     if (!node)

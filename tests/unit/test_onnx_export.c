@@ -452,6 +452,22 @@ Test(onnx_export, subgraphs_and_absent_operands)
     cr_expect(strstr(text, "%go_1 = identity(%go) : bool[]"), "%s", text);
 }
 
+/* A loop has two operands at least, which may be absent. */
+Test(onnx_export, loops_keep_absent_operands_at_the_end)
+{
+    static const char text[] = "graph @g(%n: i64[]) {\n"
+                               "  %z = loop(%n, _) body(%i: i64[], %go: bool[]) {\n"
+                               "    return %go, %i\n"
+                               "  } : i64[?]\n"
+                               "  return %z\n"
+                               "}\n";
+    g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "test", NULL);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    cr_assert(module && kiln_onnx_export(module, out, NULL));
+    g_autofree char *found = onnx_imported(g_byte_array_free_to_bytes(g_steal_pointer(&out)));
+    cr_expect(strstr(found, "%z = loop(%n, _) body("), "%s", found);
+}
+
 Test(onnx_export, tensors_write_and_read)
 {
     KilnType type = f32_2x3();
