@@ -6,6 +6,7 @@
 #include "graph/base/number.h"
 #include "graph/graph.h"
 #include "graph/module.h"
+#include "graph/onnx/onnx.h"
 #include "graph/op/flow.h"
 #include "graph/tensor.h"
 #include "kiln.h"
@@ -320,6 +321,25 @@ agree_under(const Trial *trial, unsigned way, bool *fired, GError **error)
     return FALSE;
 }
 
+/* The graph, written as a model of ONNX and read, computes the same. */
+static gboolean
+agree_with_onnx(const Trial *trial, GError **error)
+{
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    if (!kiln_onnx_export(trial->subject->module, out, error))
+        return FALSE;
+    g_autoptr(GBytes) bytes = g_byte_array_free_to_bytes(g_steal_pointer(&out));
+    g_autoptr(KilnModule) again = kiln_onnx_import(bytes, NULL, error);
+    for (unsigned i = 0; again && i < SETS; i++) {
+        const Case *set = &trial->cases[i];
+        g_autoptr(KilnResults) found =
+            kiln_results_on(kiln_module_entry(again), kiln_ref_target(), set->inputs, error);
+        if (!found || !kiln_results_compare(set->expected, found, KILN_NUMERICS_E, error))
+            return FALSE;
+    }
+    return again != NULL;
+}
+
 gboolean
 flow_agrees(uint64_t seed, Subject *subject, FlowSeen *seen, bool *fired, GError **error)
 {
@@ -331,6 +351,10 @@ flow_agrees(uint64_t seed, Subject *subject, FlowSeen *seen, bool *fired, GError
     for (unsigned i = 0; good && i < SETS; i++) {
         good = case_init(&trial.cases[i], subject, i, error);
         trial.seen->iterations += trial.cases[i].inside;
+    }
+    if (good && !agree_with_onnx(&trial, error)) {
+        g_prefix_error(error, "as a model of ONNX: ");
+        good = FALSE;
     }
     for (unsigned way = 0; good && way < FLOW_WAYS; way++)
         good = agree_under(&trial, way, fired, error);

@@ -24,8 +24,9 @@ typedef struct FlowSeen {
 /** Compiles the module of @subject with `none` and with exact passes for `ref`, and with `none` and
  * `default` for `cpu`. A session with one thread and a session with two run three times, with two
  * sets of inputs. Programs for `ref` must have the bits of the graph that was evaluated node by
- * node. Programs for `cpu` must be within class U, and have the same bits for each number of
- * threads. @seen may be NULL. *@fired tells if a program ran. */
+ * node. So must the graph that was written as a model of ONNX and read. Programs for `cpu` must be
+ * within class U, and have the same bits for each number of threads. @seen may be NULL. *@fired
+ * tells if a program ran. */
 gboolean flow_agrees(uint64_t seed, Subject *subject, FlowSeen *seen, bool *fired, GError **error);
 /** Prints counts. False where more programs were refused than may be. */
 bool flow_summarize(const FlowSeen *seen);

@@ -466,7 +466,7 @@ main(int argc, char **argv)
     if (!options->print)
         summarize(&run);
     bool enough = (!options->open || open_summarize(&run.open)) &&
-                  (!options->flow || flow_summarize(&run.flow));
+                  (!options->flow || options->print || flow_summarize(&run.flow));
     open_seen_clear(&run.open);
     flow_seen_clear(&run.flow);
     g_ptr_array_unref(run.road);
