@@ -6,8 +6,11 @@
 #include "graph/base/budget.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/onnx/onnx.h"
 #include "graph/op/structure.h"
 #include "graph/text/text.h"
+#include "passes/manager/numerics.h"
+#include "passes/pass.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -475,4 +478,72 @@ Test(eval_flow, allocations_may_fail)
         failed++;
     }
     cr_assert_gt(failed, 10);
+}
+
+/* --- models of ONNX --- */
+
+static KilnTensor *
+read_tensor(const char *folder, const char *kind, guint i)
+{
+    g_autofree char *path = g_strdup_printf("%s/%s_%u.pb", folder, kind, i);
+    char *data;
+    gsize size;
+    if (!g_file_get_contents(path, &data, &size, NULL))
+        return NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) bytes = g_bytes_new_take(data, size);
+    g_autofree char *name = NULL;
+    KilnTensor *tensor = kiln_onnx_tensor_parse(bytes, path, &name, &error);
+    cr_assert(tensor, "%s", error ? error->message : "");
+    return tensor;
+}
+
+/* False where there is no such folder. */
+static bool
+expect_set(const KilnModule *module, const char *folder)
+{
+    const KilnFunction *entry = kiln_module_entry(module);
+    const KilnErrorTerms terms = { .terms = 100 };
+    g_autoptr(GError) error = NULL;
+    KilnTensor *inputs[MAX_VALUES] = { NULL }, *outputs[MAX_VALUES] = { NULL };
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
+        return false;
+    for (guint i = 0; i < entry->arguments->len; i++)
+        inputs[i] = read_tensor(folder, "input", i);
+    cr_assert(kiln_graph_evaluate(entry, kiln_ref_target(), (const KilnTensor *const *)inputs,
+                                  outputs, &error),
+              "%s: %s", folder, error ? error->message : "");
+    for (guint i = 0; i < entry->result_names->len; i++) {
+        KilnTensor *expected = read_tensor(folder, "output", i);
+        cr_assert(expected && kiln_compare_numerics(expected, outputs[i], KILN_NUMERICS_U, &terms,
+                                                    &error),
+                  "%s, output %u: %s", folder, i, error ? error->message : "");
+        kiln_tensor_free(expected);
+    }
+    for (guint i = 0; i < MAX_VALUES; i++) {
+        kiln_tensor_free(inputs[i]);
+        kiln_tensor_free(outputs[i]);
+    }
+    return true;
+}
+
+Test(eval_flow, models_of_onnx_have_their_outputs)
+{
+    static const char folder[] = KILN_SOURCE_DIR "/tests/onnx/flow";
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    unsigned sets = 0;
+    cr_assert(dir);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *path = g_strdup_printf("%s/%s/model.onnx", folder, name);
+        g_autoptr(KilnModule) module = kiln_onnx_import_file(path, &error);
+        cr_assert(module, "%s: %s", name, error ? error->message : "");
+        for (unsigned n = 0;; n++) {
+            g_autofree char *set = g_strdup_printf("%s/%s/test_data_set_%u", folder, name, n);
+            if (!expect_set(module, set))
+                break;
+            sets++;
+        }
+    }
+    cr_assert_geq(sets, 20);
 }

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Branches, loops and scans that a run decides: the cases of tests/onnx/flow, which tests/onnx/write_flow.py writes."""
+from harness import SOURCE, CliTest, main
+
+CASES = SOURCE / "tests/onnx/flow"
+WAYS = ((), ("--pipeline", "none"), ("--passes", "empty"), ("--backend", "ref"), ("--no-offload",), ("--threads", "1"),
+        ("--threads", "2"), ("--prefer", "memory"), ("--poison",))
+
+
+class Flow(CliTest):
+    def models(self):
+        """Each model with its names of inputs and its sets of data."""
+        paths = sorted(CASES.glob("*/model.onnx"))
+        self.assertGreater(len(paths), 10)
+        for path in paths:
+            names = [value["name"] for value in self.json("info", path, "--json")["inputs"]]
+            yield path, names, sorted(path.parent.glob("test_data_set_*"))
+
+    def run_set(self, path, names, data, *options):
+        inputs = [option for i, name in enumerate(names) for option in ("-i", f"{name}={data / f'input_{i}.pb'}")]
+        return self.kiln("run", path, *inputs, "--expect", data, *options)
+
+    def test_cases_have_their_outputs_in_every_way(self):
+        for options in WAYS:
+            with self.subTest(options=options):
+                out = self.kiln("verify", CASES, *options)
+                self.assertRegex(out, r"\b[1-9]\d* passed, 0 failed, 0 skipped")
+
+    def test_cases_run_again(self):
+        for path, names, sets in self.models():
+            for data in sets:
+                with self.subTest(case=path.parent.name, data=data.name):
+                    self.run_set(path, names, data, "--runs", "3")
+
+    def test_programs_run_from_files(self):
+        for path, names, sets in self.models():
+            program = self.dir / f"{path.parent.name}.kiln-program"
+            with self.subTest(case=path.parent.name):
+                self.kiln("compile", path, "-o", program)
+                for data in sets:
+                    self.run_set(program, names, data)
+
+    def test_texts_and_exported_models_run(self):
+        for path, names, sets in self.models():
+            for suffix in ("kiln", "onnx"):
+                other = self.dir / f"{path.parent.name}.{suffix}"
+                with self.subTest(case=path.parent.name, form=suffix):
+                    self.kiln("opt", path, "--passes", "empty", "-o", other, "--emit", "text" if suffix == "kiln" else suffix)
+                    for data in sets:
+                        self.run_set(other, names, data)
+
+    def test_passes_keep_results(self):
+        for path, _, _ in self.models():
+            with self.subTest(case=path.parent.name):
+                self.kiln("opt", path, "--check", "-o", self.dir / "out.kiln")
+
+    def test_operators_are_supported(self):
+        for path, _, _ in self.models():
+            with self.subTest(case=path.parent.name):
+                self.assertIn("0 not supported", self.kiln("check", path))
+
+    def test_time_limits_end_loops(self):
+        """It would never end."""
+        path = self.write("endless.kiln", """graph @g(%x: i64[]) {
+  %y = loop(_, _, %x) body(%i: i64[], %go: bool[], %a: i64[]) {
+    %b = add(%a, %i) : i64[]
+    return %go, %b
+  } : i64[]
+  return %y
+}
+""")
+        self.fails(1, "time limit", "run", path, "--random", "1", "--time-limit", "0.2")
+
+
+if __name__ == "__main__":
+    main()
