@@ -43,7 +43,6 @@ typedef struct {
     char *op, *type; /* type: NULL of files */
     KilnTensor *tensor;
     unsigned order;
-    bool seen;
 } Waiting;
 
 /* A value of both sides. */
@@ -62,9 +61,10 @@ typedef struct {
 } Reach;
 
 typedef struct {
-    GHashTable *waiting; /* name → Waiting */
-    GHashTable *order;   /* name → place in the model + 1; NULL: any name counts, as it comes */
-    GPtrArray *rows;     /* Row*: what diverges */
+    GHashTable *waiting;  /* key_of() a value of A → Waiting */
+    GHashTable *times[2]; /* name → how many values of that name A and B had so far */
+    GHashTable *order;    /* name → place in the model + 1; NULL: any name counts, as it comes */
+    GPtrArray *rows;      /* Row*: what diverges */
     unsigned n_a, agree, only_a, only_b, other_type;
     /* how far values may differ */
     KilnTolerance stated;
@@ -101,6 +101,8 @@ compare_init(Compare *compare)
 {
     *compare = (Compare){
         .waiting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, waiting_free),
+        .times = { g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                   g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) },
         .rows = g_ptr_array_new_with_free_func(row_free),
     };
 }
@@ -109,6 +111,8 @@ static void
 compare_clear(Compare *compare)
 {
     g_hash_table_unref(compare->waiting);
+    g_hash_table_unref(compare->times[0]);
+    g_hash_table_unref(compare->times[1]);
     g_clear_pointer(&compare->order, g_hash_table_unref);
     g_ptr_array_unref(compare->rows);
     g_free(compare->labels[0]);
@@ -128,6 +132,15 @@ place_of(const Compare *compare, const char *name, unsigned *out)
     return *out > 0;
 }
 
+/* Tells the values of a name apart: a loop computes one in each iteration. */
+static char *
+key_of(GHashTable *times, const char *name)
+{
+    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(times, name));
+    g_hash_table_replace(times, g_strdup(name), GUINT_TO_POINTER(n + 1));
+    return g_strdup_printf("%u:%s", n, name);
+}
+
 static gboolean
 take_a(const KilnNamedValue *value, void *data, GError **error)
 {
@@ -141,7 +154,7 @@ take_a(const KilnNamedValue *value, void *data, GError **error)
                           .type = g_strdup(value->type),
                           .tensor = kiln_tensor_copy(value->tensor),
                           .order = order };
-    g_hash_table_replace(compare->waiting, g_strdup(value->name), waiting);
+    g_hash_table_replace(compare->waiting, key_of(compare->times[0], value->name), waiting);
     return TRUE;
 }
 
@@ -189,14 +202,14 @@ take_b(const KilnNamedValue *value, void *data, GError **error)
 {
     Compare *compare = data;
     unsigned order;
-    Waiting *a = g_hash_table_lookup(compare->waiting, value->name);
     if (!place_of(compare, value->name, &order))
         return TRUE;
-    if (!a || a->seen) {
+    g_autofree char *key = key_of(compare->times[1], value->name);
+    Waiting *a = g_hash_table_lookup(compare->waiting, key);
+    if (!a) {
         compare->only_b++;
         return TRUE;
     }
-    a->seen = true;
     bool same = g_strcmp0(a->type, value->type) == 0 &&
                 kiln_type_equal(&a->tensor->type, &value->tensor->type);
     gboolean good = TRUE;

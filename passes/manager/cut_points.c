@@ -36,6 +36,7 @@ kiln_record_new(KilnResults *results)
     record->roundings = 1;
     record->arena = kiln_arena_new();
     record->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, value_free);
+    record->times = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return record;
 }
 
@@ -46,6 +47,7 @@ kiln_record_free(KilnRecord *record)
         return;
     kiln_results_free(record->results);
     g_hash_table_unref(record->values);
+    g_hash_table_unref(record->times);
     kiln_arena_free(record->arena);
     g_free(record);
 }
@@ -71,6 +73,21 @@ key_of(const KilnValue *value)
     return value->def->op == KILN_OP_const ? NULL : key_named(value->name, value);
 }
 
+/* How many values of @key there were so far. */
+static guint
+times_of(GHashTable *times, const char *key)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(times, key));
+}
+
+/* @key of the value that was the @n-th of it, from 0: a loop computes one in each iteration. The
+ * first has @key itself. */
+static char *
+key_in_iteration(const char *key, guint n)
+{
+    return n ? g_strdup_printf("%s, iteration %u", key, n) : g_strdup(key);
+}
+
 /* @last: what a loop noted of the node before, or NULL. */
 static void
 note_operands(const KilnRecord *record, const KilnNode *node, const Value *last, Value *out)
@@ -92,7 +109,7 @@ note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **
     (void)error;
     const KilnRecord *record = data;
     GHashTable *values = record->values;
-    char *key = key_of(value);
+    g_autofree char *key = key_of(value);
     if (!key)
         return TRUE;
     Value *noted = g_new0(Value, 1);
@@ -101,10 +118,13 @@ note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **
     note_operands(record, value->def, g_hash_table_lookup(values, key), noted);
     const KilnValue *real = kiln_real_quantized(value);
     g_autofree char *of = real ? key_of(real) : NULL;
-    const Value *read = of ? g_hash_table_lookup(values, of) : NULL;
+    guint n = times_of(record->times, key), n_of = of ? times_of(record->times, of) : 0;
+    g_autofree char *of_now = n_of ? key_in_iteration(of, n_of - 1) : NULL;
+    const Value *read = of_now ? g_hash_table_lookup(values, of_now) : NULL;
     if (read)
         noted->real = kiln_real_make(real, &record->numbers, kiln_tensor_copy(read->tensor));
-    g_hash_table_replace(values, key, noted);
+    g_hash_table_replace(values, key_in_iteration(key, n), noted);
+    g_hash_table_replace(record->times, g_steal_pointer(&key), GUINT_TO_POINTER(n + 1));
     return TRUE;
 }
 
@@ -130,16 +150,18 @@ typedef struct {
     const KilnRecord *before;
     KilnNumerics numerics;
     double terms;
+    GHashTable *times; /* KilnValue* → how many of it there were */
     GHashTable *wrong; /* KilnValue*: out of its bound, and what is computed of such */
     GHashTable *reals; /* KilnValue* → KilnTensor*: what is quantized */
 } Cut;
 
+/* Takes @key over, which may be NULL. */
 static const Value *
-find_noted(const Cut *cut, char *key)
+find_noted(const Cut *cut, char *key, guint n)
 {
-    const Value *noted = key ? g_hash_table_lookup(cut->before->values, key) : NULL;
+    g_autofree char *now = key ? key_in_iteration(key, n) : NULL;
     g_free(key);
-    return noted;
+    return now ? g_hash_table_lookup(cut->before->values, now) : NULL;
 }
 
 /* What @value was before the pass; NULL where that is not known. A pass hands on no derived name to
@@ -147,15 +169,17 @@ find_noted(const Cut *cut, char *key)
 static const Value *
 value_before(const Cut *cut, const KilnValue *value)
 {
-    const Value *was = find_noted(cut, key_of(value));
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(cut->times, value));
+    const Value *was = find_noted(cut, key_of(value), n);
     if (was || !value->made_up || value->def->op == KILN_OP_const)
         return was;
     kiln_foreach_use (use, value) {
         const KilnNode *user = use->user;
-        const Value *reader = user->n_results ? find_noted(cut, key_of(&user->results[0])) : NULL;
+        const Value *reader =
+            user->n_results ? find_noted(cut, key_of(&user->results[0]), 0) : NULL;
         if (reader && reader->op == user->op && use->index < reader->n_operands &&
             reader->operands[use->index])
-            was = find_noted(cut, key_named(reader->operands[use->index], value));
+            was = find_noted(cut, key_named(reader->operands[use->index], value), n);
         if (was)
             return was;
     }
@@ -230,6 +254,8 @@ cut_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **e
     bool wrong = is_of_wrong(cut, value->def);
     if (was && !wrong)
         wrong = !fits(cut, was, value, *io_tensor);
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(cut->times, value));
+    g_hash_table_insert(cut->times, (gpointer)value, GUINT_TO_POINTER(n + 1));
     if (wrong)
         g_hash_table_add(cut->wrong, (gpointer)value);
     else if (was)
@@ -243,6 +269,7 @@ gboolean
 kiln_record_compare_cut(const KilnRecord *before, const KilnFunction *function,
                         const KilnTarget *target, KilnNumerics numerics, GError **error)
 {
+    g_autoptr(GHashTable) times = g_hash_table_new(NULL, NULL);
     g_autoptr(GHashTable) wrong = g_hash_table_new(NULL, NULL);
     g_autoptr(GHashTable) reals = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
     Cut cut = { .before = before,
@@ -250,6 +277,7 @@ kiln_record_compare_cut(const KilnRecord *before, const KilnFunction *function,
                 .terms = MAX(before->results->terms.terms,
                              kiln_error_terms(function, &before->numbers).terms) *
                          before->roundings,
+                .times = times,
                 .wrong = wrong,
                 .reals = reals };
     const KilnWatch watch = { cut_value, &cut };

@@ -6,7 +6,8 @@
  * differ by more than the class allows, the function runs again with cuts. A cut replaces a value
  * by the value of the same name and type before the pass, if both are within the bound of the
  * class. Between two cuts only the difference of one rewrite remains. A value with a derived name
- * counts as the value that the same reader had as the same operand before the pass.
+ * counts as the value that the same reader had as the same operand before the pass. A value in a
+ * loop counts as that of the same iteration.
  *
  *      before   %q ── 3 ──▶ %r = rescale ×8 ── 24 ──▶ %y          after, %q made in another way:
  *                                                              4 ──▶ 32: eight steps
@@ -30,7 +31,8 @@
 /** The results of a run and all values computed on the way. */
 typedef struct {
     KilnResults *results;
-    GHashTable *values;      /* function, name and type, as text → tensor and step */
+    GHashTable *values;      /* function, name, type and iteration, as text → tensor and step */
+    GHashTable *times;       /* the same without iteration → how many of it */
     const GPtrArray *inputs; /* borrowed; NULL: random ones, seeded by name */
     KilnArena *arena;        /* of the numbers */
     KilnDimBinding numbers;  /* of open dims, as @inputs give them */

@@ -124,6 +124,15 @@ class Compare(CliTest):
         self.assertEqual((found["agree"], found["only_a"], found["only_b"]), (15, 1, 0))
         self.assertEqual([row["name"] for row in found["diverging"]], ["bn3.out"])
 
+    def test_a_loop_has_values_of_one_name(self):
+        """Those of one iteration are compared. The number of iterations may differ."""
+        for folder, numbers in (("a", (1, 2, 3)), ("b", (1, 2, 3)), ("c", (1, 5, 3, 4))):
+            for i, number in enumerate(numbers):
+                self.write(f"{folder}/{i:04}-v.npy", npy("<f4", (1,), floats(number)))
+        self.assertIn("3 agree, 0 differ", self.compare(OK, "a", "b"))
+        found = self.document(MISMATCH, "a", "c")
+        self.assertEqual((found["agree"], len(found["diverging"]), found["only_a"], found["only_b"]), (2, 1, 0, 1))
+
     def test_names_longer_than_those_of_files(self):
         """Exporters join the names of what they fuse."""
         for stem in "v" * 198 + "/", "v" * 199 + "/", "a/" * 150, "ü" * 120 + "/":

@@ -34,11 +34,11 @@ module_of(const char *product, const char *stored, const char *factor)
     return module;
 }
 
-/* True where @after may stand for a function of %m, %q and 1. */
+/* True where @after may stand for @before. */
 static bool
-stands_for(const KilnModule *after, KilnNumerics numerics, bool cut)
+stands_for_module(const KilnModule *before, const KilnModule *after, KilnNumerics numerics,
+                  bool cut)
 {
-    g_autoptr(KilnModule) before = module_of("m", "q", "1");
     const KilnFunction *function = kiln_module_entry(after);
     GError *error = NULL;
     KilnRecord *was = kiln_record_graph(kiln_module_entry(before), kiln_ref_target(), NULL, &error);
@@ -51,6 +51,14 @@ stands_for(const KilnModule *after, KilnNumerics numerics, bool cut)
     kiln_record_free(was);
     kiln_record_free(is);
     return good;
+}
+
+/* True where @after may stand for a function of %m, %q and 1. */
+static bool
+stands_for(const KilnModule *after, KilnNumerics numerics, bool cut)
+{
+    g_autoptr(KilnModule) before = module_of("m", "q", "1");
+    return stands_for_module(before, after, numerics, cut);
 }
 
 /* True where such a function may stand for one of %m, %q and 1. */
@@ -83,6 +91,46 @@ Test(cut_points, a_step_that_grows_is_one_step)
     cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_QS, false),
                   "the results are ten steps apart");
     cr_expect(fits("p", "q", "1.01", KILN_NUMERICS_QS, true));
+}
+
+/* Each iteration of a loop halves the values. */
+static KilnModule *
+loop_of(const char *product, const char *factor)
+{
+    static const char loop[] =
+        "graph @f(%%x: f32[64]) {\n"
+        "  %%trips = const @trips : i64[]\n"
+        "  %%by = const @by : f32[]\n"
+        "  %%half = const @half : f32[]\n"
+        "  %%y, %%all = loop(%%trips, _, %%x) body(%%i: i64[], %%go: bool[], %%a: f32[64]) {\n"
+        "    %%%s = mul(%%a, %%by) : f32[64]\n"
+        "    %%q = quantize_linear(%%%s) : i8[64] q(0.05,0)\n"
+        "    %%g = rescale_quantized(%%q) : i8[64] q(0.005,0)\n"
+        "    %%h = dequantize_linear(%%g) : f32[64]\n"
+        "    %%b = mul(%%h, %%half) : f32[64]\n"
+        "    return %%go, %%b, %%g\n"
+        "  } : f32[64], i8[?,64] q(0.005,0)\n"
+        "  return %%y, %%all\n"
+        "}\n"
+        "constants {\n"
+        "  @trips = [3] : i64[]\n  @by = splat(%s) : f32[]\n  @half = splat(0.5) : f32[]\n"
+        "}\n";
+    GError *error = NULL;
+    g_autofree char *source = g_strdup_printf(loop, product, product, factor);
+    KilnModule *module = kiln_module_parse(source, strlen(source), "loop.kiln", &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    return module;
+}
+
+/* Cuts are at the values of the same iteration. */
+Test(cut_points, steps_in_a_loop_are_those_of_an_iteration)
+{
+    g_autoptr(KilnModule) before = loop_of("m", "1");
+    g_autoptr(KilnModule) near_by = loop_of("p", "1.01");
+    g_autoptr(KilnModule) away = loop_of("p", "1.2");
+    cr_expect_not(stands_for_module(before, near_by, KILN_NUMERICS_QS, false));
+    cr_expect(stands_for_module(before, near_by, KILN_NUMERICS_QS, true));
+    cr_expect_not(stands_for_module(before, away, KILN_NUMERICS_QS, true));
 }
 
 Test(cut_points, steps_of_many_elements_are_no_ties)
