@@ -10,8 +10,6 @@
 #include "graph/module/define.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
-#include "graph/op/flow.h"
-#include "graph/op/flow.h"
 #include "graph/op/offload.h"
 #include "graph/op/structure.h"
 
