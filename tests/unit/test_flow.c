@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Branches and loops that a run decides, through kiln.h. */
+#include "runtime/program.h"
+#include "runtime/session.h"
+#include "tests/unit/runtime_case.h"
+
+#include "kiln.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* x + x + …, with the sums before each step. */
+static const char sums[] = "graph @f(%n: i64[], %x: f32[2]) {\n"
+                           "  %y, %s = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[2]) {\n"
+                           "    %b = add(%a, %x) : f32[2]\n"
+                           "    return %go, %b, %a\n"
+                           "  } : f32[2], f32[?,2]\n"
+                           "  return %y, %s\n}\n";
+
+/* Grows by a row for as long as its sum is below the limit. */
+static const char rows[] =
+    "graph @f(%x: f32[1,2], %limit: f32[]) {\n"
+    "  %go = const @go : bool[]\n"
+    "  %y = loop(_, %go, %x) body(%i: i64[], %c: bool[], %a: f32[?,2]) {\n"
+    "    %b = concat(%a, %x) : f32[?,2]\n"
+    "    %s = reduce_sum(%b) {keepdims=false} : f32[]\n"
+    "    %again = less(%s, %limit) : bool[]\n"
+    "    return %again, %b\n"
+    "  } : f32[?,2]\n"
+    "  %z = add(%y, %x) : f32[?,2]\n"
+    "  return %z\n}\nconstants { @go = [true] : bool[] }\n";
+
+/* Branches of two shapes. */
+static const char shapes[] = "graph @f(%c: bool[], %x: f32[2]) {\n"
+                             "  %y = if(%c) then {\n"
+                             "    %t = concat(%x, %x) {axis=0} : f32[4]\n"
+                             "    return %t\n"
+                             "  } else {\n"
+                             "    %e = neg(%x) : f32[2]\n"
+                             "    return %e\n"
+                             "  } : f32[?]\n"
+                             "  %z = add(%y, %y) : f32[?]\n"
+                             "  return %z\n}\n";
+
+static void
+expect_sums(KilnSession *session, int64_t n)
+{
+    const float x[] = { 1, 2 }, y[] = { (float)(1 + n), (float)(2 * (1 + n)) };
+    float stack[10][2];
+    for (int64_t i = 0; i < n; i++) {
+        stack[i][0] = (float)(1 + i);
+        stack[i][1] = (float)(2 * (1 + i));
+    }
+    bind(session, 0, &n, sizeof n);
+    bind(session, 1, x, sizeof x);
+    run(session);
+    expect_floats(session, 0, y, DIMS(2));
+    expect_floats(session, 1, stack[0], DIMS(n, 2));
+}
+
+/* Whichever of the two places the last iteration writes, the result has it. */
+Test(flow, trips_come_with_the_run)
+{
+    static const int64_t trips[] = { 3, 4, 0, 1, 9, 9, 2, 0 };
+    g_autoptr(KilnSession) session = session_of(sums);
+    for (size_t i = 0; i < G_N_ELEMENTS(trips); i++)
+        expect_sums(session, trips[i]);
+    cr_expect_eq(session->program->templates->len, 1);
+    cr_expect_eq(session->program->specialisations->len, 0);
+}
+
+Test(flow, with_profile_and_poison)
+{
+    g_autoptr(KilnProgram) program = program_of(sums, NULL);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.profile = options.poison = true;
+    g_autoptr(KilnSession) session = kiln_session_new(program, &options, NULL);
+    for (int64_t n = 0; n < 4; n++)
+        expect_sums(session, n);
+}
+
+static void
+expect_rows(KilnSession *session, float limit, int64_t n)
+{
+    const float x[] = { 1, 2 };
+    float z[16][2];
+    for (int64_t i = 0; i < n; i++) {
+        z[i][0] = 2;
+        z[i][1] = 4;
+    }
+    bind(session, 0, x, sizeof x);
+    bind(session, 1, &limit, sizeof limit);
+    run(session);
+    expect_floats(session, 0, z[0], DIMS(n, 2));
+}
+
+Test(flow, what_is_carried_grows)
+{
+    g_autoptr(KilnSession) session = session_of(rows);
+    expect_rows(session, 0, 2);
+    expect_rows(session, 20, 7);
+    expect_rows(session, 20, 7);
+    expect_rows(session, 7, 3);
+}
+
+static void
+expect_branch(KilnSession *session, bool taken)
+{
+    const float x[] = { 1, -2 }, then[] = { 2, -4, 2, -4 }, otherwise[] = { -2, 4 };
+    const uint8_t flag = taken;
+    bind(session, 0, &flag, 1);
+    bind(session, 1, x, sizeof x);
+    run(session);
+    expect_floats(session, 0, taken ? then : otherwise, DIMS(taken ? 4 : 2));
+}
+
+Test(flow, branches_have_shapes_of_their_own)
+{
+    g_autoptr(KilnSession) session = session_of(shapes);
+    for (int i = 0; i < 6; i++)
+        expect_branch(session, i % 3 != 1);
+}
+
+Test(flow, files_have_branches_and_loops)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = NULL;
+    int file = g_file_open_tmp("kiln-flow-XXXXXX", &path, NULL);
+    cr_assert(file >= 0);
+    close(file);
+    g_autoptr(KilnProgram) program = program_of(rows, NULL);
+    must(kiln_program_save(program, path, &error), error);
+    g_autoptr(KilnProgram) loaded = kiln_program_load(path, NULL, &error);
+    cr_assert(loaded, "%s", error ? error->message : "");
+    g_autoptr(KilnSession) session = kiln_session_new(loaded, NULL, NULL);
+    expect_rows(session, 20, 7);
+    expect_rows(session, 0, 2);
+    remove(path);
+}
+
+/* A loop without an end. */
+static const char endless[] =
+    "graph @f(%x: f32[]) {\n"
+    "  %y = loop(_, _, %x) body(%i: i64[], %go: bool[], %a: f32[]) {\n"
+    "    %b = add(%a, %x) : f32[]\n"
+    "    return %go, %b\n"
+    "  } : f32[]\n"
+    "  return %y\n}\n";
+
+Test(flow, a_time_limit_ends_a_loop)
+{
+    g_autoptr(KilnProgram) program = program_of(endless, NULL);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.time_limit = 50;
+    g_autoptr(KilnSession) session = kiln_session_new(program, &options, NULL);
+    GError *error = NULL;
+    const float x = 1;
+    bind(session, 0, &x, sizeof x);
+    cr_expect_not(kiln_session_run(session, &error));
+    expect_error(&error, KILN_ERROR_LIMIT, "iteration ");
+}
+
+Test(flow, a_loop_is_cancelled)
+{
+    g_autoptr(KilnProgram) program = program_of(endless, NULL);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    volatile int cancel = 1;
+    options.cancel = &cancel;
+    g_autoptr(KilnSession) session = kiln_session_new(program, &options, NULL);
+    GError *error = NULL;
+    const float x = 1;
+    bind(session, 0, &x, sizeof x);
+    cr_expect_not(kiln_session_run(session, &error));
+    expect_error(&error, KILN_ERROR_CANCELLED, "cancelled");
+}
+
+/* Values of two shapes have no stack. */
+Test(flow, a_stack_has_values_of_one_shape)
+{
+    static const char text[] =
+        "graph @f(%n: i64[], %x: f32[1]) {\n"
+        "  %y, %s = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[?]) {\n"
+        "    %b = concat(%a, %x) {axis=0} : f32[?]\n"
+        "    return %go, %b, %b\n"
+        "  } : f32[?], f32[?,?]\n"
+        "  return %s\n}\n";
+    g_autoptr(KilnSession) session = session_of(text);
+    GError *error = NULL;
+    const float x = 1;
+    int64_t n = 2;
+    bind(session, 0, &n, sizeof n);
+    bind(session, 1, &x, sizeof x);
+    cr_expect_not(kiln_session_run(session, &error));
+    expect_error(&error, KILN_ERROR_RUN, "iteration 1: stacked result 0: expected values of one");
+    n = 1; /* what failed leaves nothing behind */
+    bind(session, 0, &n, sizeof n);
+    run(session);
+    expect_floats(session, 0, (const float[]){ 1, 1 }, DIMS(1, 2));
+}
+
+/* A rank that changes has no type. */
+Test(flow, what_is_carried_keeps_its_rank)
+{
+    static const char text[] =
+        "graph @f(%n: i64[], %x: f32[1]) {\n"
+        "  %axes = const @axes : i64[1]\n"
+        "  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[*]) {\n"
+        "    %b = unsqueeze(%a, %axes) : f32[*]\n"
+        "    return %go, %b\n"
+        "  } : f32[*]\n"
+        "  return %y\n}\nconstants { @axes = [0] : i64[1] }\n";
+    g_autoptr(KilnModel) model = model_of(text);
+    GError *error = NULL;
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    const float x = 1;
+    const int64_t n = 2;
+    if (program) {
+        g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+        bind(session, 0, &n, sizeof n);
+        bind(session, 1, &x, sizeof x);
+        cr_expect_not(kiln_session_run(session, &error));
+    }
+    expect_error(&error, KILN_ERROR_UNSUPPORTED, "expected one rank in all iterations");
+}
+
+/* Iterations and runs draw other numbers, and the seed repeats them. */
+Test(flow, iterations_draw_other_numbers)
+{
+    static const char text[] =
+        "graph @f(%x: f32[]) {\n"
+        "  %n = const @n : i64[]\n"
+        "  %y, %s = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[]) {\n"
+        "    %r = random_uniform() {shape=[4]} : f32[4]\n"
+        "    return %go, %a, %r\n"
+        "  } : f32[], f32[2,4]\n"
+        "  return %s\n}\nconstants { @n = [2] : i64[] }\n";
+    g_autoptr(KilnProgram) program = program_of(text, NULL);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.seeded = true;
+    options.seed = 7;
+    float first[8];
+    const float x = 0;
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(KilnSession) session = kiln_session_new(program, &options, NULL);
+        bind(session, 0, &x, sizeof x);
+        run(session);
+        const float *y = kiln_session_output(session, 0, NULL, NULL);
+        cr_expect(memcmp(y, y + 4, 4 * sizeof *y) != 0);
+        if (i)
+            cr_expect_arr_eq(first, y, sizeof first);
+        memcpy(first, y, sizeof first);
+    }
+}
