@@ -120,11 +120,31 @@ run(const KilnKernelArgs *args)
     return runner ? runner->run(runner, args) : "expected somebody who runs its functions";
 }
 
+/* The arenas of static functions: those of branches lie one over the other. */
+static size_t
+scratch_bytes(const KilnInstr *instr, uint32_t form, int threads)
+{
+    int64_t most = 0;
+    (void)form, (void)threads;
+    for (int b = 0; b < 2; b++) {
+        const KilnIRFunction *function = kiln_flow_function(instr, b);
+        if (function && !function->open)
+            most = MAX(most, function->arena_bytes);
+    }
+    return (size_t)most;
+}
+
 const KilnKernel *
 kiln_flow_kernel(KilnInstrKind kind)
 {
-    static const KilnKernel branch = { .instr = KILN_INSTR_branch, .name = "flow:branch", .run = run };
-    static const KilnKernel loop = { .instr = KILN_INSTR_loop, .name = "flow:loop", .run = run };
+    static const KilnKernel branch = { .instr = KILN_INSTR_branch,
+                                       .name = "flow:branch",
+                                       .run = run,
+                                       .scratch_bytes = scratch_bytes };
+    static const KilnKernel loop = { .instr = KILN_INSTR_loop,
+                                     .name = "flow:loop",
+                                     .run = run,
+                                     .scratch_bytes = scratch_bytes };
     return kind == KILN_INSTR_branch ? &branch : &loop;
 }
 

@@ -54,7 +54,8 @@ const KilnInts *kiln_flow_numbers(const KilnInstr *instr);
 bool kiln_flow_goes_backwards(const KilnInstr *instr, uint32_t i);
 
 /** What runs a branch or loop for whoever executes its function. kiln_flow_kernel() expects its
- * address as `prepared`. */
+ * address as `prepared`. The scratch memory of the call has room for the arena of a static function,
+ * which must have a memory plan before. */
 typedef struct KilnFlowRunner {
     /** Returns NULL, or a text: kiln_flow_failed where the runner has the error. */
     const char *(*run)(struct KilnFlowRunner *self, const KilnKernelArgs *args);

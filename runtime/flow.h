@@ -17,8 +17,6 @@ gboolean kiln_bodies_bind(const KilnIRFunction *function, const KilnBindOptions 
                           GPtrArray **out, GError **error);
 /** The same as templates, for the open @function. NULL where there are none. */
 GPtrArray *kiln_bodies_open(const KilnIRFunction *function);
-/** Bytes of the arenas of @bodies (or NULL), in all depths, as far as they are known. */
-int64_t kiln_bodies_arena(const GPtrArray *bodies);
 
 struct KilnSession;
 

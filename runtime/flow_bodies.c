@@ -56,15 +56,3 @@ kiln_bodies_open(const KilnIRFunction *function)
     }
     return list;
 }
-
-int64_t
-kiln_bodies_arena(const GPtrArray *bodies)
-{
-    int64_t bytes = 0;
-    for (guint i = 0; bodies && i < bodies->len; i++) {
-        const KilnBody *body = g_ptr_array_index((GPtrArray *)bodies, i);
-        if (body->made)
-            bytes += body->made->arena_bytes + kiln_bodies_arena(body->made->bodies);
-    }
-    return bytes;
-}

@@ -71,6 +71,18 @@ give_output(KilnInner *inner, uint32_t o, void *data)
     inner->session->outputs[o].user_bytes = data ? output_bytes(inner, o) : 0;
 }
 
+/* A static function works in the scratch memory of its call, an open one in its own. */
+static void
+use_scratch(KilnInner *inner, const KilnKernelArgs *args)
+{
+    KilnSession *session = inner->session;
+    if (session->made->instance || session->arena == args->scratch)
+        return;
+    session->arena = session->user_arena = args->scratch;
+    session->arena_bytes = session->user_arena_bytes = (size_t)session->made->arena_bytes;
+    kiln_session_refill(session, false);
+}
+
 /* The instance moves to the numbers of the instruction, and to the dims of what is carried. */
 static gboolean
 move_inner(KilnInner *inner, const KilnFlowFrame *frame, GError **error)
@@ -161,6 +173,7 @@ run_branch(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
     uint32_t direct = 0, index = 0;
     for (uint32_t i = 0; i < at->n_captures; i++)
         inner->session->data[i] = args->data[at->captures + i];
+    use_scratch(inner, args);
     if (!move_inner(inner, frame, error))
         return FALSE;
     for (uint32_t r = 0; r < at->n_results; r++) {
@@ -539,6 +552,7 @@ run_loop(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
                   .goes_on = at->condition == UINT32_MAX ||
                              *(const uint8_t *)args->data[at->condition] };
     uint32_t index = 0;
+    use_scratch(&frame->inner[0], args);
     take_back_rooms(frame);
     begin_carried(&loop);
     for (; loop.i < loop.limit && loop.goes_on; loop.i++) {

@@ -20,15 +20,11 @@ kiln_session_new_inner(KilnSession *outer, KilnSpecialisation *made, GError **er
     session->calls = g_new0(KilnCall, (gsize)made->n_calls + 1);
     session->addresses = g_new0(void *, (gsize)made->n_slots + 1);
     session->flows = kiln_flows_new(session, &why);
-    bool ready = !why && (made->instance || kiln_session_make_arena(
-                                                session, (size_t)made->arena_bytes, &why));
-    if (!ready) {
+    if (why) {
         g_propagate_error(error, g_steal_pointer(&why));
         kiln_session_free_inner(session);
         return NULL;
     }
-    if (!made->instance)
-        kiln_session_refill(session, true);
     return session;
 }
 
