@@ -144,6 +144,23 @@ most_of(const KilnType *type, int d)
     return most;
 }
 
+/* The type of result @r of branch @inner, if it runs and has the rank that is expected. */
+static const KilnType *
+branch_type(const Inner *inner, uint32_t r, int rank)
+{
+    const KilnType *type = &kiln_function_return(inner->region)->operands[r].value->type;
+    return kiln_region_refusal(inner->region) || type->rank != rank ? NULL : type;
+}
+
+/* Dim @d of both types where it is one, and means the same around the branches. */
+static bool
+agree_on(const Inner *a, const KilnType *x, const Inner *b, const KilnType *y, int d)
+{
+    if ((x && !is_visible(a, x, d)) || (y && !is_visible(b, y, d)))
+        return false;
+    return x && y ? kiln_type_equal_dims(x, d, y, d) : x || y;
+}
+
 void
 kiln_if_settle(KilnNode *node)
 {
@@ -152,15 +169,15 @@ kiln_if_settle(KilnNode *node)
     Names names = { .node = node };
     for (uint32_t r = 0; r < node->n_results; r++) {
         KilnType *type = &node->results[r].type;
-        const KilnType *x = &kiln_function_return(a.region)->operands[r].value->type;
-        const KilnType *y = &kiln_function_return(b.region)->operands[r].value->type;
+        const KilnType *x = branch_type(&a, r, type->rank), *y = branch_type(&b, r, type->rank);
         for (int d = 0; d < type->rank; d++) {
-            if (kiln_type_knows_dim(type, d) && is_visible(&a, type, d) && is_visible(&b, type, d))
+            if (agree_on(&a, x, &b, y, d)) {
+                type->dims[d] = (x ? x : y)->dims[d];
+                type->open[d] = (x ? x : y)->open[d];
                 continue;
-            int64_t most = x->rank == type->rank && y->rank == type->rank
-                               ? MAX(most_of(x, d), most_of(y, d))
-                               : KILN_DIM_MOST;
-            name_result(&names, r, d, most, type);
+            }
+            int64_t most = MAX(x ? most_of(x, d) : 0, y ? most_of(y, d) : 0);
+            name_result(&names, r, d, x || y ? most : KILN_DIM_MOST, type);
         }
     }
     keep_names(&names);
