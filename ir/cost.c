@@ -254,6 +254,16 @@ lp_pool_flops(const KilnInstr *instr, const Count *row)
                  elements(instr, 0));
 }
 
+/* Four neighbours of each sample; regions say how many samples a bin has where the ratio is 0. */
+static int64_t
+roi_align_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    const int64_t ratio = kiln_instr_attrs(instr, roi_align)->sampling_ratio;
+    const int64_t side = ratio > 0 ? ratio : 2;
+    return times(times(8, times(side, side)), elements(instr, 0));
+}
+
 static int64_t
 lrn_flops(const KilnInstr *instr, const Count *row)
 {
@@ -323,6 +333,8 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_max_pool] = { .count = max_pool_flops },
     [KILN_INSTR_average_pool] = { .count = average_pool_flops },
     [KILN_INSTR_lp_pool] = { .count = lp_pool_flops },
+    [KILN_INSTR_max_roi_pool] = { .each = 8 },
+    [KILN_INSTR_roi_align] = { .count = roi_align_flops },
     [KILN_INSTR_lrn] = { .count = lrn_flops },
     [KILN_INSTR_softmax] = { .each = FLOPS_TRANSCENDENTAL + 3 },
     [KILN_INSTR_log_softmax] = { .each = FLOPS_TRANSCENDENTAL + 3 },

@@ -98,6 +98,7 @@ def probes():
     yield from movements()
     yield from element_wise()
     yield from reductions()
+    yield from samplings()
     yield from others()
 
 
@@ -184,6 +185,26 @@ def reductions():
             yield Probe(name, f"{axes} of {shape}", [shape], [i64(*axes)], low=0.9, high=1.1)
     yield Probe("CumSum", "last (1024, 1024)", [(1024, 1024)], [np.array(1, np.int64)], types=("f32", "i32", "i64"))
     yield Probe("CumSum", "axis 0 (1024, 1024)", [(1024, 1024)], [np.array(0, np.int64)])
+
+
+def regions(n, most, shape, pictures=1):
+    """Corners of n regions in a picture of this height and width, and the picture of each."""
+    r = np.random.default_rng(7)
+    corners = r.uniform(0, 1, (n, 2)) * (shape[1], shape[0])
+    extents = r.uniform(0.05, most, (n, 2)) * (shape[1], shape[0])
+    return np.concatenate([corners, corners + extents], 1).astype(np.float32), r.integers(0, pictures, n).astype(np.int64)
+
+
+def samplings():
+    for name, shape, n, most, attributes in (
+            ("7x7 ratio 2", (1, 256, 50, 68), 200, 0.3, dict(output_height=7, output_width=7, sampling_ratio=2)),
+            ("7x7 adaptive", (1, 256, 50, 68), 200, 0.9, dict(output_height=7, output_width=7, sampling_ratio=0)),
+            ("14x14 ratio 2", (1, 256, 100, 136), 50, 0.5, dict(output_height=14, output_width=14, sampling_ratio=2)),
+            ("7x7 wide", (1, 64, 200, 272), 100, 0.9, dict(output_height=7, output_width=7, sampling_ratio=2)),
+            ("max 7x7 ratio 2", (1, 256, 50, 68), 200, 0.3, dict(output_height=7, output_width=7, sampling_ratio=2, mode="max"))):
+        yield Probe("RoiAlign", name, [shape, *regions(n, most, shape[2:])], opset=16, **attributes)
+    boxes, pictures = regions(200, 0.5, (50, 68))
+    yield Probe("MaxRoiPool", "7x7", [(1, 256, 50, 68), np.concatenate([pictures[:, None].astype(np.float32), boxes], 1)], pooled_shape=[7, 7])
 
 
 def others():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Upsample and the forms of Resize: (x, roi, scales, sizes) with absent operands left out; and
- * GridSample. */
+ * GridSample and RoiAlign. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/resize.h"
@@ -142,5 +142,15 @@ kiln_onnx_convert_grid_sample_16(KilnOnnxCall *call, GError **error)
         attrs->mode = "linear";
     else if (strcmp(attrs->mode, "bicubic") == 0)
         attrs->mode = "cubic";
+    return TRUE;
+}
+
+/* Before opset 16 there was no shift by half a pixel. */
+gboolean
+kiln_onnx_convert_roi_align_10(KilnOnnxCall *call, GError **error)
+{
+    if (!kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    kiln_onnx_attrs(call, roi_align)->coordinate_transformation_mode = "output_half_pixel";
     return TRUE;
 }

@@ -93,6 +93,10 @@ static const Case cases[] = {
     { "max_pool", "f32[1,1,3]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", NULL }, /* rounded up */
     { "max_pool", "f32[1,1,4]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", "(max_pool)" },
     { "max_pool", "f32[1,1,2]; f32[1,1,5]; i32[1,1,2] | {kernel_shape=[2], strides=[2]}", "operand 2 (b2): expected i64[1,1" },
+    { "max_roi_pool", "f32[5,3,2,1]; f32[1,3,8,9]; f32[5,5] | {pooled_shape=[2,1]}", NULL },
+    { "max_roi_pool", "f32[5,3,2,2]; f32[1,3,8,9]; f32[5,5] | {pooled_shape=[2,1]}", "expected f32[5,3,2,1]" },
+    { "roi_align", "f32[5,3,2,1]; f32[1,3,8,9]; f32[5,4]; i64[5] | {output_height=2}", NULL },
+    { "roi_align", "f32[5,3,1,1]; f32[1,3,8,9]; f32[5,4]; i64[5] | {output_height=2}", "expected f32[5,3,2,1]" },
     { "max_unpool", "f32[1,1,4]; f32[1,1,2]; i64[1,1,2] | {kernel_shape=[2], strides=[2]}", NULL },
     { "max_unpool", "f32[1,1,4]; f32[1,1,2]; i64[1,1,3] | {kernel_shape=[2], strides=[2]}", "(max_unpool)" },
     { "global_average_pool", "f32[1,3,1,1]; f32[1,3,4,4]", NULL },

@@ -268,6 +268,23 @@ Test(onnx_convert, upsample_and_resize)
                 "}\n");
 }
 
+/* Without a mode before opset 16, and with another default since. */
+Test(onnx_convert, roi_align)
+{
+    for (int opset = 10; opset <= 16; opset += 6) {
+        GByteArray *graph = graph_xy("1,3,8,9", "5,4");
+        onnx_input(graph, "b", ONNX_I64, "5");
+        onnx_node(graph, "RoiAlign", "x,y,b", "z", onnx_int("output_height", 2), NULL);
+        g_autofree char *expected = g_strdup_printf(
+            "graph @g(%%x: f32[1,3,8,9], %%y: f32[5,4], %%b: i64[5]) {\n"
+            "  %%z = roi_align(%%x, %%y, %%b) {%soutput_height=2} : f32[5,3,2,1]\n"
+            "  return %%z\n"
+            "}\n",
+            opset < 16 ? "coordinate_transformation_mode=\"output_half_pixel\", " : "");
+        onnx_expect(graph, opset, expected);
+    }
+}
+
 Test(onnx_convert, grid_sample)
 {
     GByteArray *graph = graph_xy("1,2,3,4", "1,5,6,2");

@@ -165,6 +165,23 @@ Test(ref_pool, max_unpool)
     cr_expect_not_null(case_run(c));
 }
 
+/* Regions end with the element that their last numbers round to. */
+Test(ref_pool, max_roi_pool)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_max_roi_pool);
+    CASE_ATTRS(c, max_roi_pool)->spatial_scale = 0.5f;
+    CASE_ATTRS(c, max_roi_pool)->pooled_shape = kiln_ints_make(c->arena, (int64_t[]){ 1, 2 }, 2);
+    case_out(c, F32, DIMS(3, 1, 1, 2));
+    case_in(c, F32, DIMS(1, 1, 2, 4), VALUES(1, 2, 3, 4, 8, 7, 6, -5));
+    case_in(c, F32, DIMS(3, 5),
+            VALUES(0, 0, 0, 6, 2, /* columns 0 … 3, rows 0 … 1 */
+                   0, 3, 0, 3, 0, /* 1.5 rounds to 2; two bins share the element */
+                   0, 6, 2, 10, 2));
+    case_gives(c, VALUES(8, 6, 3, 3, -5, 0), 0);
+    ((float *)c->data[2])[0] = 1;
+    cr_expect_str_eq(case_run(c), "index out of range");
+}
+
 Test(ref_pool, global_pools)
 {
     static const struct {

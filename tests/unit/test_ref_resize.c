@@ -173,6 +173,44 @@ Test(ref_resize, grid_sample_of_pictures)
     case_gives(c, VALUES(2, 3, 3, 12, 13, 13), 1e-6);
 }
 
+/* --- roi_align --- */
+
+/* Of the rows 0 1 2 3 and 10 11 12 13: a bin of one row, from x1 to x2 at y. */
+static void
+aligns(const char *mode, bool half, int64_t ratio, uint32_t n, const double *regions,
+       const double *expected)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_roi_align);
+    *CASE_ATTRS(c, roi_align) = (KilnInstrAttrs_roi_align){
+        .coordinate_transformation_mode = half ? "half_pixel" : "output_half_pixel",
+        .mode = mode,
+        .output_height = 1,
+        .output_width = 1,
+        .sampling_ratio = ratio,
+        .spatial_scale = 1,
+    };
+    case_out(c, F32, DIMS(n, 1, 1, 1));
+    case_in(c, F32, DIMS(1, 1, 2, 4), VALUES(0, 1, 2, 3, 10, 11, 12, 13));
+    case_in(c, F32, DIMS(n, 4), regions);
+    case_in(c, KILN_DTYPE_i64, DIMS(n), VALUES(0, 0));
+    case_gives(c, expected, 1e-6);
+}
+
+Test(ref_resize, roi_align)
+{
+    /* The middles of 1 … 3 and 0 … 1 are those of the elements without the half, and between. */
+    aligns("avg", false, 1, 2, VALUES(1, 0, 3, 1, 0, 0, 1, 2), VALUES(7, 10.5));
+    aligns("avg", true, 1, 2, VALUES(1, 0, 3, 1, 0, 0, 1, 2), VALUES(1.5, 5));
+    /* As many samples as the region has elements; a point has none with the half. */
+    aligns("avg", true, 0, 2, VALUES(0, 0, 4, 2, 1, 1, 1, 1), VALUES(6.5, 0));
+    aligns("avg", false, 0, 1, VALUES(1, 1, 1, 1), VALUES(11.5));
+    /* One element outside is like the edge, further out is nothing. */
+    aligns("avg", false, 1, 2, VALUES(-1.4, 0, -0.4, 0, -1.6, 0, -0.6, 0), VALUES(5, 0));
+    /* The largest of four weighted neighbours: 13 / 4 and 12 * 0.75 * 0.5. */
+    aligns("max", false, 1, 1, VALUES(2, 0, 3, 1), VALUES(3.25));
+    aligns("max", false, 1, 1, VALUES(1.75, 0, 2.75, 1), VALUES(4.5));
+}
+
 static const double doubling[] = { 1, 2, 4, 8 };
 
 Test(ref_resize, cubic)

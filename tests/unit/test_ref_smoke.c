@@ -32,6 +32,7 @@ static const Smoke smokes[] = {
     { "global_max_pool", "K[1,2,1,1]; K[1,2,2,3]" },
     { "lp_pool", "K[1,1,2,2]; K[1,1,3,3] | {" WINDOW_2D("2", "0", "1") "}" },
     { "max_pool", "K[1,1,2,2]; K[1,1,3,3]; i64[1,1,2,2] | {" WINDOW_2D("2", "0", "1") "}" },
+    { "max_roi_pool", "K[2,1,2,2]; K[3,1,3,3]; K[2,5] | {pooled_shape=[2,2]}" },
     { "max_unpool", "K[1,1,4,4]; K[1,1,2,2]; i64[1,1,2,2] | {" WINDOW_2D("2", "0", "2") "}" },
     /* element-wise; what is not here has one operand and a result of its type */
     { "cast", "f32[2,3]; K[2,3]" },
@@ -64,6 +65,7 @@ static const Smoke smokes[] = {
     { "where", "i16[2,3]; K[2,1]; i16[3]; i16[2,3]" },
     { "xor", "K[2,3]; K[2,1]; K[2,3]" },
     /* movement */
+    { "roi_align", "K[2,1,2,2]; K[3,1,3,3]; K[2,4]; i64[2] | {output_height=2, output_width=2}" },
     { "affine_grid", "K[2,2,3,2]; K[2,2,3]" },
     { "channel_shuffle", "K[2,4]; K[2,4] | {axis=1, group=2}" },
     { "concat", "K[2,3]; K[2,2]; K[2,1] | {axis=1}" },

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu backend's roi_align and max_roi_pool against the reference. */
+#include "ir/instr.h"
+#include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+
+/* Weights are rounded to float, as are sums of rows and of columns. */
+static const Tolerance exact = { 0, 0 }, rounded = { 4e-6, 4e-6 };
+
+static const int64_t pictures[][4] = {
+    { 1, 3, 9, 7 }, { 2, 70, 5, 20 }, { 3, 1, 1, 1 }, { 1, 2, 40, 33 }, { 1, 0, 4, 4 },
+};
+static const int64_t bins[][2] = { { 7, 7 }, { 1, 1 }, { 3, 18 }, { 14, 2 }, { 5, 40 } };
+
+/* --- roi_align --- */
+
+/* Regions lie inside, hang over, lie outside, are swapped, and are points. */
+static RefCase *
+align_case(const int64_t picture[4], const int64_t out[2], const char *mode, bool half,
+           int64_t ratio)
+{
+    RefCase *c = case_new(KILN_INSTR_roi_align);
+    *CASE_ATTRS(c, roi_align) = (KilnInstrAttrs_roi_align){
+        .coordinate_transformation_mode = half ? "half_pixel" : "output_half_pixel",
+        .mode = mode,
+        .output_height = out[0],
+        .output_width = out[1],
+        .sampling_ratio = ratio,
+        .spatial_scale = 0.5f,
+    };
+    case_out(c, KILN_DTYPE_f32, DIMS(7, picture[1], out[0], out[1]));
+    cpu_in(c, 4, picture);
+    case_in(c, KILN_DTYPE_f32, DIMS(7, 4),
+            VALUES(0, 0, 14, 10, 3.3, 2.7, 9.1, 8.4, -9, -7, 60, 90, 200, 3, 240, 9, 12, 9, 2, 1, 5,
+                   5, 5, 5, 1, 1, 4, 2.5));
+    case_in(c, KILN_DTYPE_i64, DIMS(7),
+            VALUES(0, (double)(picture[0] - 1), 0, 0, 0, (double)(picture[0] / 2), 0));
+    return c;
+}
+
+Test(cpu_sample, roi_align)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(pictures) * G_N_ELEMENTS(bins) * 12; i++) {
+        const int64_t *picture = pictures[i / 12 % G_N_ELEMENTS(pictures)];
+        const int64_t *out = bins[i / 12 / G_N_ELEMENTS(pictures)];
+        const char *mode = i % 2 ? "max" : "avg";
+        g_autoptr(RefCase) c = align_case(picture, out, mode, i / 2 % 2, (int64_t)(i / 4 % 3));
+        g_autofree char *what = g_strdup_printf("roi_align %d", (int)i);
+        cpu_agrees(c, rounded, what);
+    }
+}
+
+/* Of a picture with numbers that are not finite, and of regions that are nowhere or everywhere. */
+Test(cpu_sample, roi_align_of_strange_numbers)
+{
+    for (int i = 0; i < 8; i++) {
+        g_autoptr(RefCase) c = align_case((int64_t[]){ 1, 1, 4, 4 }, (int64_t[]){ 2, 3 },
+                                          i % 2 ? "max" : "avg", i / 2 % 2, i / 4);
+        float *picture = c->data[1], *regions = c->data[2];
+        picture[2] = INFINITY;
+        picture[7] = NAN;
+        picture[9] = -INFINITY;
+        for (int k = 0; k < 7; k++)
+            regions[k * 4 + k % 4] = (float[]){ NAN, INFINITY, -INFINITY, 1e30f }[k % 4];
+        regions[6 * 4 + 2] = 4;
+        cpu_agrees(c, rounded, "strange numbers");
+    }
+}
+
+Test(cpu_sample, roi_align_fails)
+{
+    g_autoptr(RefCase) c = align_case(pictures[0], bins[0], "avg", true, 2);
+    ((int64_t *)c->data[3])[6] = 1;
+    cr_expect_str_eq(case_run(c), "index out of range");
+    cpu_agrees(c, exact, "behind the last picture");
+    ((int64_t *)c->data[3])[6] = -1;
+    cpu_agrees(c, exact, "before the first picture");
+    g_autoptr(RefCase) nothing = align_case((int64_t[]){ 1, 2, 0, 4 }, bins[0], "avg", true, 2);
+    cr_expect_str_eq(case_run(nothing), "there is nothing to sample");
+    cpu_agrees(nothing, exact, "nothing to sample");
+}
+
+/* --- max_roi_pool --- */
+
+static RefCase *
+pool_case(const int64_t picture[4], const int64_t out[2])
+{
+    RefCase *c = case_new(KILN_INSTR_max_roi_pool);
+    CASE_ATTRS(c, max_roi_pool)->spatial_scale = 0.5f;
+    CASE_ATTRS(c, max_roi_pool)->pooled_shape = kiln_ints_make(c->arena, out, 2);
+    case_out(c, KILN_DTYPE_f32, DIMS(5, picture[1], out[0], out[1]));
+    cpu_in(c, 4, picture);
+    case_in(c, KILN_DTYPE_f32, DIMS(5, 5),
+            VALUES(0, 0, 0, 14, 10, (double)(picture[0] - 1), 3.3, 2.7, 9.1, 8.4, 0, -9, -7, 60, 90,
+                   0, 200, 3, 240, 9, 0, 12, 9, 2, 1));
+    return c;
+}
+
+Test(cpu_sample, max_roi_pool)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(pictures) * G_N_ELEMENTS(bins); i++) {
+        g_autoptr(RefCase) c =
+            pool_case(pictures[i % G_N_ELEMENTS(pictures)], bins[i / G_N_ELEMENTS(pictures)]);
+        g_autofree char *what = g_strdup_printf("max_roi_pool %d", (int)i);
+        cpu_agrees(c, exact, what);
+    }
+}
+
+Test(cpu_sample, max_roi_pool_of_strange_numbers)
+{
+    g_autoptr(RefCase) c = pool_case((int64_t[]){ 1, 2, 6, 6 }, (int64_t[]){ 3, 3 });
+    float *picture = c->data[1], *regions = c->data[2];
+    picture[2] = INFINITY;
+    picture[7] = NAN;
+    picture[40] = -INFINITY;
+    for (int k = 0; k < 5; k++)
+        regions[k * 5 + 1 + k % 4] = (float[]){ NAN, INFINITY, -INFINITY, 1e30f }[k % 4];
+    cpu_agrees(c, exact, "strange numbers");
+    regions[5] = NAN;
+    cr_expect_str_eq(case_run(c), "index out of range");
+    cpu_agrees(c, exact, "no picture");
+}
