@@ -7,6 +7,7 @@
  * own on the way; elements behind `rotary_embedding_dim` stay. */
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
 
 #include "graph/op/gather.h"
@@ -19,65 +20,26 @@ enum {
 };
 
 typedef struct {
-    KilnOnnxSteps s;
+    KilnOnnxRotary turn;
     KilnOnnxCall *call;
-    int64_t heads, turned, interleaved; /* attributes */
-    bool flat;                          /* x is [batch, sequence, heads × size] */
-    int64_t size;                       /* of a head */
+    int64_t heads; /* an attribute */
+    bool flat;     /* x is [batch, sequence, heads × size] */
 } Rotary;
 
-static gboolean
-find_sizes(Rotary *r, GError **error)
-{
-    const KilnOnnxCall *call = r->call;
-    const KilnType *x = &call->operands[X]->type;
-    const int64_t last = x->dims[x->rank - 1];
-    if (last < 0)
-        return kiln_onnx_unsupported(call, error, "an unknown size of heads");
-    if (r->flat && (r->heads < 1 || last % r->heads != 0))
-        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
-                               "num_heads: expected a divisor of the hidden size %" G_GINT64_FORMAT
-                               ", found %" G_GINT64_FORMAT,
-                               last, r->heads);
-    r->size = r->flat ? last / r->heads : last;
-    r->turned = r->turned ? r->turned : r->size;
-    if (r->turned < 0 || r->turned > r->size || r->turned % 2 != 0)
-        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
-                               "rotary_embedding_dim: expected an even number of at most "
-                               "%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
-                               r->size, r->turned);
-    return TRUE;
-}
+/* --- the rotation --- */
 
-static gboolean
-check_cache(const Rotary *r, uint32_t i, GError **error)
+KilnValue *
+kiln_onnx_rotary_angles(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *positions,
+                        int64_t heads)
 {
-    const int rank = kiln_onnx_operand(r->call, POSITIONS) ? 2 : 3;
-    const KilnType *type = &r->call->operands[i]->type;
-    if (!kiln_onnx_require_rank(r->call, i, rank, rank, error))
-        return FALSE;
-    if (type->dims[rank - 1] < 0 || type->dims[rank - 1] == r->turned / 2)
-        return TRUE;
-    return kiln_onnx_throw(r->call, KILN_ERROR_SHAPE, error,
-                           "operand %u: expected %" G_GINT64_FORMAT
-                           " angles a position, found %" G_GINT64_FORMAT,
-                           i, r->turned / 2, type->dims[rank - 1]);
-}
-
-/* The cosines or sines of each position, as they broadcast to halves of heads. */
-static KilnValue *
-cache_of(const Rotary *r, uint32_t i)
-{
-    KilnValue *cache = r->call->operands[i], *positions = kiln_onnx_operand(r->call, POSITIONS);
-    const int64_t heads = r->flat ? 2 : 1;
     if (positions)
-        cache = kiln_onnx_step2(&r->s, KILN_OP_gather, NULL, cache, positions);
-    return kiln_onnx_step_unsqueeze(&r->s, cache, &heads, 1);
+        cache = kiln_onnx_step2(s, KILN_OP_gather, NULL, cache, positions);
+    return kiln_onnx_step_unsqueeze(s, cache, &heads, 1);
 }
 
-/* Every first (@half 0) or second element of the pairs of @x, a dim of whose heads is @width. */
+/* Every first (@half 0) or second element of the pairs of @x. */
 static KilnValue *
-half_of(const Rotary *r, KilnValue *x, int64_t half)
+half_of(const KilnOnnxRotary *r, KilnValue *x, int64_t half)
 {
     if (r->interleaved)
         return kiln_onnx_step_slice(&r->s, x, -1, half, r->turned, 2);
@@ -85,7 +47,8 @@ half_of(const Rotary *r, KilnValue *x, int64_t half)
 }
 
 static KilnValue *
-sum_of_products(const Rotary *r, bool minus, KilnValue *a, KilnValue *b, KilnValue *c, KilnValue *d)
+sum_of_products(const KilnOnnxRotary *r, bool minus, KilnValue *a, KilnValue *b, KilnValue *c,
+                KilnValue *d)
 {
     KilnValue *x = kiln_onnx_step_mul(&r->s, a, b), *y = kiln_onnx_step_mul(&r->s, c, d);
     return minus ? kiln_onnx_step_sub(&r->s, x, y) : kiln_onnx_step_add(&r->s, x, y);
@@ -93,7 +56,7 @@ sum_of_products(const Rotary *r, bool minus, KilnValue *a, KilnValue *b, KilnVal
 
 /* The pairs in the order that they had. */
 static KilnValue *
-join(const Rotary *r, KilnValue *x, KilnValue *first, KilnValue *second)
+join(const KilnOnnxRotary *r, KilnValue *x, KilnValue *first, KilnValue *second)
 {
     static const int64_t last[] = { -1 };
     if (!r->interleaved)
@@ -105,21 +68,66 @@ join(const Rotary *r, KilnValue *x, KilnValue *first, KilnValue *second)
     return kiln_onnx_step_reshape(&r->s, pairs, shape, 4);
 }
 
-/* @x is of rank 4. */
-static KilnValue *
-turn(const Rotary *r, KilnValue *x)
+KilnValue *
+kiln_onnx_step_rotate(const KilnOnnxRotary *r, KilnValue *x)
 {
-    if (!x)
+    if (!x || !r->cos || !r->sin)
         return NULL;
-    KilnValue *cos = cache_of(r, COS), *sin = cache_of(r, SIN);
     KilnValue *first = half_of(r, x, 0), *second = half_of(r, x, 1);
-    KilnValue *real = sum_of_products(r, true, cos, first, sin, second);
-    KilnValue *imaginary = sum_of_products(r, false, sin, first, cos, second);
+    KilnValue *real = sum_of_products(r, true, r->cos, first, r->sin, second);
+    KilnValue *imaginary = sum_of_products(r, false, r->sin, first, r->cos, second);
     KilnValue *turned = join(r, x, real, imaginary);
     if (r->turned == r->size)
         return turned;
     return kiln_onnx_step_concat(&r->s, turned,
                                  kiln_onnx_step_slice(&r->s, x, -1, r->turned, r->size, 1), -1);
+}
+
+gboolean
+kiln_onnx_rotary_check(const KilnOnnxRotary *r, GError **error)
+{
+    if (r->turned >= 0 && r->turned <= r->size && r->turned % 2 == 0)
+        return TRUE;
+    return kiln_onnx_throw(r->s.call, KILN_ERROR_SHAPE, error,
+                           "rotary_embedding_dim: expected an even number of at most "
+                           "%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
+                           r->size, r->turned);
+}
+
+/* --- the operator --- */
+
+static gboolean
+find_sizes(Rotary *r, GError **error)
+{
+    const KilnOnnxCall *call = r->call;
+    KilnOnnxRotary *turn = &r->turn;
+    const KilnType *x = &call->operands[X]->type;
+    const int64_t last = x->dims[x->rank - 1];
+    if (last < 0)
+        return kiln_onnx_unsupported(call, error, "an unknown size of heads");
+    if (r->flat && (r->heads < 1 || last % r->heads != 0))
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "num_heads: expected a divisor of the hidden size %" G_GINT64_FORMAT
+                               ", found %" G_GINT64_FORMAT,
+                               last, r->heads);
+    turn->size = r->flat ? last / r->heads : last;
+    turn->turned = turn->turned ? turn->turned : turn->size;
+    return kiln_onnx_rotary_check(turn, error);
+}
+
+static gboolean
+check_cache(const Rotary *r, uint32_t i, GError **error)
+{
+    const int rank = kiln_onnx_operand(r->call, POSITIONS) ? 2 : 3;
+    const KilnType *type = &r->call->operands[i]->type;
+    if (!kiln_onnx_require_rank(r->call, i, rank, rank, error))
+        return FALSE;
+    if (type->dims[rank - 1] < 0 || type->dims[rank - 1] == r->turn.turned / 2)
+        return TRUE;
+    return kiln_onnx_throw(r->call, KILN_ERROR_SHAPE, error,
+                           "operand %u: expected %" G_GINT64_FORMAT
+                           " angles a position, found %" G_GINT64_FORMAT,
+                           i, r->turn.turned / 2, type->dims[rank - 1]);
 }
 
 gboolean
@@ -129,19 +137,23 @@ kiln_onnx_convert_rotary_embedding(KilnOnnxCall *call, GError **error)
         if (!kiln_onnx_need(call, i, error))
             return FALSE;
     }
-    KilnValue *x = call->operands[X];
-    Rotary r = { .s = { call, error }, .call = call, .flat = x->type.rank == 3 };
+    KilnValue *x = call->operands[X], *positions = kiln_onnx_operand(call, POSITIONS);
+    Rotary r = { .turn = { .s = { call, error } }, .call = call, .flat = x->type.rank == 3 };
+    const KilnOnnxSteps *s = &r.turn.s;
     if (!kiln_onnx_take_int(call, "num_heads", &r.heads, error) ||
-        !kiln_onnx_take_int(call, "rotary_embedding_dim", &r.turned, error) ||
-        !kiln_onnx_take_int(call, "interleaved", &r.interleaved, error) ||
+        !kiln_onnx_take_int(call, "rotary_embedding_dim", &r.turn.turned, error) ||
+        !kiln_onnx_take_int(call, "interleaved", &r.turn.interleaved, error) ||
         !kiln_onnx_require_rank(call, X, 3, 4, error) ||
         !kiln_onnx_require_rank(call, POSITIONS, 2, 2, error) || !find_sizes(&r, error) ||
         !check_cache(&r, COS, error) || !check_cache(&r, SIN, error))
         return FALSE;
+    r.turn.cos = kiln_onnx_rotary_angles(s, call->operands[COS], positions, r.flat ? 2 : 1);
+    r.turn.sin = kiln_onnx_rotary_angles(s, call->operands[SIN], positions, r.flat ? 2 : 1);
     const KilnOnnxExtent heads[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                     KILN_ONNX_NUMBER(r.heads), KILN_ONNX_NUMBER(r.size) };
+                                     KILN_ONNX_NUMBER(r.heads), KILN_ONNX_NUMBER(r.turn.size) };
     const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                    KILN_ONNX_NUMBER(r.heads * r.size) };
-    KilnValue *y = turn(&r, r.flat ? kiln_onnx_step_reshape(&r.s, x, heads, 4) : x);
-    return kiln_onnx_set_result(call, 0, r.flat ? kiln_onnx_step_reshape(&r.s, y, flat, 3) : y);
+                                    KILN_ONNX_NUMBER(r.heads * r.turn.size) };
+    KilnValue *y =
+        kiln_onnx_step_rotate(&r.turn, r.flat ? kiln_onnx_step_reshape(s, x, heads, 4) : x);
+    return kiln_onnx_set_result(call, 0, r.flat ? kiln_onnx_step_reshape(s, y, flat, 3) : y);
 }

@@ -24,6 +24,11 @@ static const KilnOnnxRow contrib_rows[] = {
 #define CONTRIB ENTRY
 #include "graph/onnx/opsets.def"
 };
+static const KilnOnnxRow nchwc_rows[] = {
+#define ROW(...)
+#define NCHWC ENTRY
+#include "graph/onnx/opsets.def"
+};
 static const KilnOnnxRow ml_rows[] = {
 #define ROW(...)
 #define ML ENTRY
@@ -89,6 +94,8 @@ kiln_onnx_domain_row(const char *domain, const char *name)
 {
     if (g_strcmp0(domain, "com.microsoft") == 0)
         return find_by_name(contrib_rows, G_N_ELEMENTS(contrib_rows), name);
+    if (g_strcmp0(domain, "com.microsoft.nchwc") == 0)
+        return find_by_name(nchwc_rows, G_N_ELEMENTS(nchwc_rows), name);
     if (g_strcmp0(domain, "ai.onnx.ml") == 0)
         return find_by_name(ml_rows, G_N_ELEMENTS(ml_rows), name);
     if (g_strcmp0(domain, "ai.onnx.preview") == 0)

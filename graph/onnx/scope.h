@@ -13,6 +13,7 @@ typedef struct {
     KilnOnnxFiles files;
     bool newer_opsets;     /* see KilnOnnxOptions */
     size_t n_calls;        /* of functions so far */
+    int64_t nchwc_block;   /* of kiln_onnx_nchwc_block(); 0: not known yet */
     GHashTable *dim_names; /* see kiln_onnx_type_load */
     GHashTable *doubts;    /* KilnValue* → KilnOnnxDoubt; looked up, never iterated */
 } KilnOnnxImport;
