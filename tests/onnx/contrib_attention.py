@@ -117,6 +117,100 @@ def rotary_cases():
     yield rotary("open, one position", (2, 2, 3, 8), [4], 4, {"x": ["b", 2, "s", 8]})
 
 
+def heads(label, operator, operands, results=("y",), plain=None, dims=None, **attributes):
+    """@plain: names and arrays of the operands of a form that ONNX Runtime has, where it lacks this one."""
+    attributes = {"num_heads": 2, **attributes}
+    case = Case(label, operator, operands, results, dims=dims, **attributes)
+    if plain:
+        other = Case(label, operator, plain, results, **attributes)
+        case.expected = case.run(other.model, other.feeds)
+    return case
+
+
+def projected_cases():
+    """MultiHeadAttention: batches of 2, 3 rows, 5 keys, 2 heads of 4."""
+    draw = Draw()
+    q, k, v = (("q", draw.floats(2, 3, 8)), ("k", draw.floats(2, 5, 8)), ("v", draw.floats(2, 5, 8)))
+    bias, wide = ("bias", draw.floats(24)), ("v", draw.floats(2, 5, 16))
+    pasts = [("pk", draw.floats(2, 2, 6, 4)), ("pv", draw.floats(2, 2, 6, 4))]
+    three = ("y", "keys", "values")
+    def multi(label, *operands, **more):
+        return heads(label, "MultiHeadAttention", operands, **more)
+    def mask(*values):
+        return ("mask", np.array(values, np.int32))
+    yield multi("plain", q, k, v, bias)
+    yield multi("wide values", q, k, wide)
+    shown = ("y", "", "", "scores")
+    yield multi("scores", q, k, v, None, mask([1, 1, 0, 1, 0], [0, 1, 1, 1, 1]), ("b", draw.floats(1, 2, 3, 5)), results=shown)
+    yield multi("a mask of ends", q, k, v, None, mask(3, 2))
+    yield multi("a mask of ends and sums", q, k, v, None, mask(3, 5, 0, 5, 10, 0, 3, 6))
+    yield multi("a mask of keys", q, k, v, None, mask([1, 1, 0, 1, 0], [0, 1, 1, 1, 1]), mask_filter_value=-50.0)
+    yield multi("a mask of rows", q, k, v, None, ("mask", draw.ints(0, 2, (2, 3, 5), np.int32)))
+    yield multi("bias of scores", q, k, v, bias, None, ("b", draw.floats(1, 2, 3, 5)))
+    yield multi("past", q, k, v, bias, None, None, *pasts, results=three)
+    yield multi("past, one way", q, ("k", draw.floats(2, 3, 8)), ("v", draw.floats(2, 3, 8)), None, None, None, *pasts,
+                results=three, unidirectional=1)
+    final = [("k", draw.floats(2, 2, 5, 4)), ("v", draw.floats(2, 2, 5, 4))]
+    yield multi("keys with heads", q, *final)
+    yield multi("keys with heads, bias", q, *final, bias)
+    packed = draw.floats(2, 3, 2, 3, 4)
+    flat = [(name, packed[:, :, :, i].reshape(2, 3, 8)) for i, name in enumerate("qkv")]
+    yield multi("packed", ("q", packed), plain=flat)
+    yield multi("packed, results", ("q", packed), plain=flat, results=three)
+    pairs = draw.floats(2, 5, 2, 2, 4)
+    yield multi("packed keys and values", q, ("k", pairs),
+                plain=[q] + [(name, pairs[:, :, :, i].reshape(2, 5, 8)) for i, name in enumerate("kv")])
+    row = [(name, draw.floats(2, 1, 8)) for name in "qkv"]
+    length, beams = ("n", np.array([3], np.int32)), ("beams", np.array([[[0, 1, 0, 1, 0, 0], [1, 0, 0, 1, 0, 0]]], np.int32))
+    yield multi("a buffer", *row, None, None, None, *pasts, length, results=three)
+    yield multi("a buffer of beams", *row, None, None, None, *pasts, length, beams, results=three)
+    yield multi("open", q, k, v, bias, None, None, *pasts, results=three,
+                dims={"q": ["b", "s", 8], "k": ["b", "t", 8], "v": ["b", "t", 8], "pk": ["b", 2, "p", 4], "pv": ["b", 2, "p", 4]})
+    def decoder(label, *operands, **more):
+        return heads(label, "DecoderMaskedMultiHeadAttention", operands, **more)
+    shared = dict(results=three, past_present_share_buffer=1)
+    yield decoder("a buffer", *row, None, None, *pasts, length, **shared)
+    yield decoder("a buffer, bias", *row, None, None, *pasts, length, None, None, bias, **shared)
+    yield decoder("a buffer, mask", *row, mask([1, 0, 1, 1], [0, 1, 1, 1]), None, *pasts, length, **shared)
+    yield decoder("a buffer, bias of scores", *row, None, ("b", draw.floats(1, 2, 1, 4)), *pasts, length, **shared)
+    yield decoder("a buffer of beams", *row, None, None, *pasts, length, ("w", np.array([2], np.int32)), beams, **shared)
+    yield decoder("a buffer, open", *row, None, None, *pasts, length, **shared,
+                  dims={"q": ["b", 1, 8], "k": ["b", 1, 8], "v": ["b", 1, 8], "pk": ["b", 2, "p", 4], "pv": ["b", 2, "p", 4]})
+    yield decoder("keys with heads", row[0], *final)
+    yield decoder("keys with heads, mask", row[0], *final, mask([1, 1, 0, 1, 0], [0, 1, 1, 1, 1]))
+    yield decoder("scores", row[0], *final, mask([1, 1, 0, 1, 0], [0, 1, 1, 1, 1]), results=shown, output_qk=1)
+
+
+def merged_cases():
+    draw = Draw()
+    x, w, bias = ("x", draw.floats(2, 3, 6)), ("w!", draw.floats(6, 24)), ("bias!", draw.floats(24))
+    ends = ("mask", np.array([3, 2], np.int32))
+    past = ("past", draw.floats(2, 2, 2, 7, 4))
+    both = ("y", "present")
+    yield heads("plain", "Attention", [x, w, bias])
+    yield heads("ends", "Attention", [x, w, bias, ends])
+    yield heads("ends and starts", "Attention", [x, w, bias, ("mask", np.array([3, 2, 0, 1], np.int32))])
+    yield heads("ends and sums", "Attention", [x, w, bias, ("mask", np.array([3, 2, 0, 1, 3, 0, 3, 6], np.int32))])
+    yield heads("past, one way", "Attention", [x, w, bias, None, past], both, unidirectional=1)
+    for kind in np.uint8, np.int8:
+        x, w = ("x", draw.ints(0, 255, (2, 3, 6))), ("w!", draw.ints(0, 255, (6, 24)).astype(kind))
+        zeros = ("xz", np.uint8(100)), ("wz", kind(17))
+        scales = ("xs", np.float32(0.02)), ("ws", np.float32(0.01))
+        floats = dict(types={"y": FLOAT, "present": FLOAT})
+        def of_integers(label, *operands, results=("y",), **more):
+            case = Case(f"{label}, {kind.__name__}", "QAttention", operands, results, num_heads=2, **floats, **more)
+            return case
+        yield of_integers("plain", x, w, bias, *scales)
+        yield of_integers("zero points", x, w, bias, *scales, None, *zeros)
+        yield of_integers("mask, one way", x, w, bias, *scales, ends, *zeros, unidirectional=1)
+        yield of_integers("past", x, w, bias, *scales, None, *zeros, past, results=both)
+        each = ("ws", draw.positive(24)), ("wz", draw.ints(0, 9, 24).astype(kind))
+        yield of_integers("a scale for each column", x, w, bias, scales[0], each[0], None, zeros[0], each[1],
+                          dims={"x": ["b", "s", 6]})
+
+
 def cases():
     yield from group_query_cases()
     yield from rotary_cases()
+    yield from projected_cases()
+    yield from merged_cases()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys and values that stand behind those of earlier steps, in a buffer of any length. */
+/* Keys and values that stand behind those of earlier steps, in a buffer of any length. The buffer
+ * may have more rows than there are tokens. */
 #ifndef KILN_GRAPH_ONNX_CONTRIB_CACHE_H
 #define KILN_GRAPH_ONNX_CONTRIB_CACHE_H
 
@@ -27,5 +28,8 @@ KilnValue *kiln_onnx_token_positions(const KilnOnnxSteps *s, const KilnOnnxToken
  * rows. @x itself where there is no such operand. */
 KilnValue *kiln_onnx_into_cache(const KilnOnnxSteps *s, const KilnOnnxTokens *tokens, uint32_t past,
                                 KilnValue *x);
+/** @x with zeros behind dim @dim, so that it is as long as dim @other of @like. */
+KilnValue *kiln_onnx_as_long(const KilnOnnxSteps *s, KilnValue *x, int dim, KilnValue *like,
+                             int other);
 
 #endif

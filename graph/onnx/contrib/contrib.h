@@ -11,5 +11,9 @@ KilnValue *kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint
 /** @a, whose channels are the last dim, with channels as dim 1, and the way back. */
 KilnValue *kiln_onnx_step_channels_second(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_channels_last(const KilnOnnxSteps *s, KilnValue *a);
+/** The product of the integers @a and @b as floats, times both scales. The zero points @zeros may
+ * be NULL. */
+KilnValue *kiln_onnx_step_scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b,
+                                         KilnValue *const zeros[2], KilnValue *const scales[2]);
 
 #endif

@@ -253,11 +253,9 @@ kiln_onnx_convert_nhwc_conv(KilnOnnxCall *call, GError **error)
 
 /* --- products of integers --- */
 
-/* The product of the integers @a and @b as floats, times both scales, plus operand @bias. The
- * zero points @zeros may be NULL. */
-static gboolean
-scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, KilnValue *const zeros[2],
-               KilnValue *const scales[2], uint32_t bias)
+KilnValue *
+kiln_onnx_step_scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b,
+                              KilnValue *const zeros[2], KilnValue *const scales[2])
 {
     KilnValue *operands[] = { a, b, zeros[0], zeros[1] };
     KilnValue *integers = kiln_onnx_build(s->call, KILN_OP_matmul_integer, NULL, operands,
@@ -267,7 +265,15 @@ scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, KilnValue *co
                                           s->error);
     KilnValue *scale = integers ? kiln_onnx_step_mul(s, scales[0], scales[1]) : NULL;
     KilnValue *floats = kiln_onnx_step_cast(s, integers, scales[0]->type.dtype);
-    KilnValue *y = scale ? kiln_onnx_step_mul(s, floats, scale) : NULL;
+    return scale ? kiln_onnx_step_mul(s, floats, scale) : NULL;
+}
+
+/* That, plus operand @bias. */
+static gboolean
+scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, KilnValue *const zeros[2],
+               KilnValue *const scales[2], uint32_t bias)
+{
+    KilnValue *y = kiln_onnx_step_scaled_product(s, a, b, zeros, scales);
     return kiln_onnx_set_result(s->call, 0, kiln_onnx_step_add_operand(s, y, bias));
 }
 

@@ -339,7 +339,6 @@ find_visible(Group *g)
 static KilnValue *
 stated_bias(const Group *g)
 {
-    static const int64_t front[] = { 0 }, none[7] = { 0 };
     const KilnOnnxSteps *s = &g->s;
     KilnValue *bias = g->call->operands[BIAS];
     const int64_t heads = bias->type.dims[1];
@@ -350,13 +349,7 @@ stated_bias(const Group *g)
                         BIAS, g->heads, heads);
         return NULL;
     }
-    if (!kiln_type_equal_dims(&bias->type, 3, &g->k->type, 2)) {
-        KilnValue *more = kiln_onnx_step_sub(s, kiln_onnx_step_extent(s, g->k, 2),
-                                             kiln_onnx_step_extent(s, bias, 3));
-        KilnValue *pads = kiln_onnx_step_concat(s, kiln_onnx_ints(g->call, "none", none, 7),
-                                                kiln_onnx_step_unsqueeze(s, more, front, 1), 0);
-        bias = kiln_onnx_step2(s, KILN_OP_pad, NULL, bias, pads);
-    }
+    bias = kiln_onnx_as_long(s, bias, 3, g->k, 2);
     if (!bias)
         return NULL;
     const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(bias, 0),
