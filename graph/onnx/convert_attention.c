@@ -22,7 +22,6 @@
 #include "graph/op/reduce.h"
 #include "graph/op/softmax.h"
 #include "graph/op/structure.h"
-#include "graph/op/activation.h"
 
 #include <math.h>
 
@@ -402,11 +401,7 @@ scores_of(const Attention *a)
 static KilnValue *
 capped(const Attention *a, KilnValue *scores)
 {
-    if (!(a->softcap > 0))
-        return scores;
-    scores = kiln_onnx_step_div_number(&a->s, scores, (double)a->softcap);
-    scores = kiln_onnx_step1(&a->s, KILN_OP_tanh, NULL, scores);
-    return kiln_onnx_step_mul_number(&a->s, scores, (double)a->softcap);
+    return a->softcap > 0 ? kiln_onnx_step_capped(&a->s, scores, (double)a->softcap) : scores;
 }
 
 /* 0 for queries without a key. */

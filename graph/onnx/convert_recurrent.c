@@ -20,7 +20,8 @@ kiln_onnx_convert_recurrent_1(KilnOnnxCall *call, GError **error)
 /* --- CausalConvWithState --- */
 
 static gboolean
-check_causal_conv(const KilnOnnxCall *call, const char *activation, GError **error)
+check_causal_conv(const KilnOnnxCall *call, const char *activation, int64_t dilation,
+                  GError **error)
 {
     const KilnValue *past = kiln_onnx_operand(call, 3);
     if (!kiln_onnx_require_rank(call, 0, 3, 3, error) ||
@@ -30,11 +31,15 @@ check_causal_conv(const KilnOnnxCall *call, const char *activation, GError **err
     const KilnType *w = &call->operands[1]->type;
     if (w->dims[0] < 0 || w->dims[2] < 0)
         return kiln_onnx_unsupported(call, error, "weights of unknown dims");
-    if (w->dims[2] < 1 || (past && past->type.dims[2] >= 0 && past->type.dims[2] != w->dims[2] - 1))
+    if (dilation < 1 || dilation > INT32_MAX)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "dilation: expected 1 or more, found %" G_GINT64_FORMAT, dilation);
+    const int64_t n = (w->dims[2] - 1) * dilation;
+    if (w->dims[2] < 1 || (past && past->type.dims[2] >= 0 && past->type.dims[2] != n))
         return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
                                "operand 3: expected a state of %" G_GINT64_FORMAT
                                " positions, found %" G_GINT64_FORMAT,
-                               w->dims[2] - 1, past ? past->type.dims[2] : 0);
+                               n, past ? past->type.dims[2] : 0);
     if (strcmp(activation, "none") != 0 && strcmp(activation, "silu") != 0 &&
         strcmp(activation, "swish") != 0)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
@@ -61,13 +66,17 @@ kiln_onnx_convert_causal_conv(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
     const char *activation = "none";
+    int64_t dilation = 1;
     if (!kiln_onnx_need(call, 0, error) || !kiln_onnx_need(call, 1, error) ||
         !kiln_onnx_take_text(call, "activation", &activation, error) ||
-        !check_causal_conv(call, activation, error))
+        !kiln_onnx_take_int(call, "dilation", &dilation, error) ||
+        !check_causal_conv(call, activation, dilation, error))
         return FALSE;
     KilnValue *w = call->operands[1], *bias = kiln_onnx_operand(call, 2);
-    const int64_t n = w->type.dims[2] - 1;
+    const int64_t n = (w->type.dims[2] - 1) * dilation;
     KilnAttrs_conv attrs = { .auto_pad = "NOTSET", .group = w->type.dims[0] };
+    if (dilation > 1)
+        attrs.dilations = (KilnInts){ .n = 1, .v = &dilation };
     KilnValue *x = with_state(&s, n), *y;
     if (bias)
         y = kiln_onnx_step3(&s, KILN_OP_conv, &attrs, x, w, bias);

@@ -10,8 +10,6 @@
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
 
-#include "graph/op/gather.h"
-
 enum {
     X,
     COS,
@@ -33,7 +31,7 @@ kiln_onnx_rotary_angles(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *pos
                         int64_t heads)
 {
     if (positions)
-        cache = kiln_onnx_step2(s, KILN_OP_gather, NULL, cache, positions);
+        cache = kiln_onnx_step_gather(s, cache, positions, 0);
     return kiln_onnx_step_unsqueeze(s, cache, &heads, 1);
 }
 

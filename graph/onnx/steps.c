@@ -2,9 +2,11 @@
 #include "graph/onnx/steps.h"
 
 #include "graph/graph.h"
+#include "graph/op/activation.h"
 #include "graph/op/additive.h"
 #include "graph/op/cast.h"
 #include "graph/op/concat.h"
+#include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/matmul.h"
 #include "graph/op/multiplicative.h"
@@ -67,6 +69,13 @@ ARITHMETIC(pow)
 #undef ARITHMETIC
 
 KilnValue *
+kiln_onnx_step_capped(const KilnOnnxSteps *s, KilnValue *a, double cap)
+{
+    a = kiln_onnx_step1(s, KILN_OP_tanh, NULL, kiln_onnx_step_div_number(s, a, cap));
+    return kiln_onnx_step_mul_number(s, a, cap);
+}
+
+KilnValue *
 kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
 {
     return kiln_onnx_step2(s, KILN_OP_matmul, NULL, a, b);
@@ -102,6 +111,22 @@ kiln_onnx_step_slice(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int64_t
     if (step != 1)
         operands[4] = kiln_onnx_ints(s->call, "steps", &step, 1);
     return build(s, KILN_OP_slice, NULL, operands, step == 1 ? 4 : 5);
+}
+
+KilnValue *
+kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int64_t start,
+                        KilnValue *end)
+{
+    KilnValue *operands[] = { a, kiln_onnx_ints(s->call, "starts", &start, 1), end,
+                              kiln_onnx_ints(s->call, "axes", &axis, 1) };
+    return build(s, KILN_OP_slice, NULL, operands, 4);
+}
+
+KilnValue *
+kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices, int64_t axis)
+{
+    KilnAttrs_gather attrs = { .axis = axis };
+    return kiln_onnx_step2(s, KILN_OP_gather, &attrs, a, indices);
 }
 
 KilnValue *

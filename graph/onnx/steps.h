@@ -30,6 +30,8 @@ KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
 KILN_ONNX_ARITHMETIC(pow)
 #undef KILN_ONNX_ARITHMETIC
+/** @cap * tanh(@a / @cap) */
+KilnValue *kiln_onnx_step_capped(const KilnOnnxSteps *s, KilnValue *a, double cap);
 KilnValue *kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @a itself if it has the element type already. */
 KilnValue *kiln_onnx_step_cast(const KilnOnnxSteps *s, KilnValue *a, KilnDType to);
@@ -40,6 +42,12 @@ KilnValue *kiln_onnx_step_unsqueeze(const KilnOnnxSteps *s, KilnValue *a, const 
 /** @a from @start to @end along @axis. */
 KilnValue *kiln_onnx_step_slice(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int64_t start,
                                 int64_t end, int64_t step);
+/** The same, where the end is a list of one. */
+KilnValue *kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t axis,
+                                   int64_t start, KilnValue *end);
+/** What @indices pick of @a along @axis. */
+KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                                 int64_t axis);
 KilnValue *kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis);
 
 /** One extent of a shape: dim @dim of @of, or @number if @of is NULL. Of a reshape, -1 is what is

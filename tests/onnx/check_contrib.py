@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-FAMILIES = ("contrib_attention", "contrib_nchwc")
+FAMILIES = ("contrib_attention", "contrib_nchwc", "contrib_quantized", "contrib_others")
 WAYS = ((), ("--pipeline", "none", "--backend", "ref"))
 
 

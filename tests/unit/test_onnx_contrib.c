@@ -145,3 +145,120 @@ Test(onnx_contrib, block_sizes)
     onnx_expect_error(graph_of_blocks(24, weights, 25), 17, KILN_ERROR_SHAPE,
                       "z (ReorderOutput): channels: expected 1 to 24, found 25");
 }
+
+/* --- attention of other forms --- */
+
+static GByteArray *
+graph_of_heads(const char *op, const char *inputs, const char *outputs, GByteArray *attr)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    g_autofree char *name = g_strconcat("com.microsoft:", op, NULL);
+    onnx_input(graph, "q", ONNX_F32, "B,S,8");
+    onnx_input(graph, "a", ONNX_F32, "B,S,2,3,4");
+    onnx_input(graph, "k", ONNX_F32, "B,2,T,4");
+    onnx_input(graph, "x", ONNX_U8, "B,S,6");
+    onnx_input(graph, "w", ONNX_U8, "6,24");
+    onnx_input(graph, "b", ONNX_F32, "24");
+    onnx_input(graph, "s", ONNX_F32, "");
+    onnx_input(graph, "n", ONNX_I32, "1");
+    onnx_input(graph, "m", ONNX_I32, "6");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, name, inputs, outputs, onnx_int("num_heads", 2), attr, NULL);
+    return graph;
+}
+
+Test(onnx_contrib, heads)
+{
+    RETURNS(graph_of_heads("MultiHeadAttention", "a", "z", NULL), "%z = reshape(", ": f32[B,S,");
+    RETURNS(graph_of_heads("MultiHeadAttention", "q,k,k", "z", NULL), "%z = reshape(");
+    RETURNS(graph_of_heads("MultiHeadAttention", "q,q,q,,,,k,k,n", "z,y", NULL),
+            "%y = tensor_scatter(", ": f32[B,2,T,4]\n");
+    RETURNS(graph_of_heads("DecoderMaskedMultiHeadAttention", "q,q,q,,,k,k,n", "z,y",
+                           onnx_int("past_present_share_buffer", 1)),
+            "%y = tensor_scatter(", ": f32[B,2,T,4]\n");
+    RETURNS(graph_of_heads("QAttention", "x,w,b,s,s", "z", NULL), "matmul_integer(", "%z = ");
+}
+
+Test(onnx_contrib, heads_that_are_wrong)
+{
+    refused(graph_of_heads("MultiHeadAttention", "q", "z", NULL), "queries of rank 3 without keys");
+    refused(graph_of_heads("MultiHeadAttention", "q,k,q", "z", NULL),
+            "keys of rank 4 beside values of rank 3");
+    refused(graph_of_heads("MultiHeadAttention", "a,,,b", "z", NULL), "a bias of packed operands");
+    refused(graph_of_heads("MultiHeadAttention", "q,q,q,,m", "z", NULL),
+            "a mask of rank 1 that is not a length for each batch");
+    onnx_expect_error(graph_of_heads("MultiHeadAttention", "q,q,q,,,,k", "z", NULL), 17,
+                      KILN_ERROR_INVALID, "expected operands 6 and 7, found one of them");
+    onnx_expect_error(graph_of_heads("MultiHeadAttention", "q,q,q,,,,,,n", "z", NULL), 17,
+                      KILN_ERROR_INVALID, "operand 8: expected a buffer beside it");
+    refused(graph_of_heads("QAttention", "x,w,b,s,s", "z", onnx_int("do_rotary", 1)), "do_rotary");
+}
+
+/* --- tables of few bits --- */
+
+static GByteArray *
+graph_of_table(const char *op, GByteArray *first, GByteArray *second)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    g_autofree char *name = g_strconcat("com.microsoft:", op, NULL);
+    onnx_input(graph, "d", ONNX_U8, "9,16");
+    onnx_input(graph, "i", ONNX_I64, "N");
+    onnx_input(graph, "s", ONNX_F32, "9,2");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, name, "d,i,s", "z", first, second, NULL);
+    return graph;
+}
+
+Test(onnx_contrib, rows_in_blocks)
+{
+    RETURNS(graph_of_table("GatherBlockQuantized", onnx_int("block_size", 16), NULL),
+            "%z = dequantize_linear(", "block_size=16", ": f32[N,32]\n");
+    onnx_expect_error(
+        graph_of_table("GatherBlockQuantized", onnx_int("block_size", 16), onnx_int("bits", 3)), 17,
+        KILN_ERROR_INVALID, "z (GatherBlockQuantized): bits: expected 2, 4 or 8, found 3");
+    onnx_expect_error(graph_of_table("GatherBlockQuantized", onnx_int("gather_axis", 2), NULL), 17,
+                      KILN_ERROR_INVALID,
+                      "expected axes of rank 2, found quantize_axis=1 and gather_axis=2");
+    refused(graph_of_table("GatherBlockQuantized", onnx_int("block_size", 0), NULL),
+            "block_size=0");
+}
+
+/* --- others --- */
+
+static GByteArray *
+graph_of_other(const char *op, const char *inputs, GByteArray *first, GByteArray *second)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    g_autofree char *name = g_strconcat("com.microsoft:", op, NULL);
+    onnx_input(graph, "x", ONNX_F32, "N,4,5,8");
+    onnx_input(graph, "g", ONNX_F32, "8");
+    onnx_input(graph, "m", ONNX_F32, "M,8");
+    onnx_input(graph, "i", ONNX_I32, "M");
+    onnx_input(graph, "h", ONNX_I32, "2");
+    onnx_input(graph, "w", ONNX_I64, "N,L");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, name, inputs, "z", first, second, NULL);
+    return graph;
+}
+
+Test(onnx_contrib, others)
+{
+    RETURNS(graph_of_other("GroupNorm", "x,g,g", onnx_int("groups", 4), onnx_int("activation", 1)),
+            "%z = transpose(", ": f32[N,4,5,8]\n");
+    RETURNS(graph_of_other("CDist", "m,m", onnx_text("metric", "euclidean"), NULL), "%z = sqrt(",
+            ": f32[M,M]\n");
+    RETURNS(graph_of_other("NGramRepeatBlock", "w,m", onnx_int("ngram_size", 2), NULL),
+            "%z = scatter_elements(", ": f32[M,8]\n");
+}
+
+Test(onnx_contrib, others_that_are_wrong)
+{
+    onnx_expect_error(
+        graph_of_other("GroupNorm", "x,g,g", onnx_int("groups", 4), onnx_int("activation", 2)), 17,
+        KILN_ERROR_INVALID, "z (GroupNorm): activation: expected 0 or 1, found 2");
+    refused(graph_of_other("CDist", "m,m", onnx_text("metric", "cosine"), NULL), "metric=cosine");
+    refused(graph_of_other("NGramRepeatBlock", "w,m", onnx_int("ngram_size", 0), NULL),
+            "ngram_size=0");
+    refused(graph_of_other("CropAndResize", "x,m,i,h", NULL, NULL),
+            "a size of crops that is not known");
+}

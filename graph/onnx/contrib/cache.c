@@ -5,11 +5,9 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
-#include "graph/op/concat.h"
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
-#include "graph/op/reshape.h"
 
 KilnValue *
 kiln_onnx_count_to(const KilnOnnxSteps *s, KilnValue *n)
@@ -79,10 +77,9 @@ longer(const KilnOnnxSteps *s, KilnValue *x, int dim, KilnValue *more)
     KilnValue *parts[] = { kiln_onnx_ints(s->call, "none", none, before),
                            kiln_onnx_step_unsqueeze(s, more, front, 1),
                            kiln_onnx_ints(s->call, "none", none, after) };
-    const KilnAttrs_concat attrs = { .axis = 0 };
-    KilnValue *pads = after
-                          ? kiln_onnx_step3(s, KILN_OP_concat, &attrs, parts[0], parts[1], parts[2])
-                          : kiln_onnx_step_concat(s, parts[0], parts[1], 0);
+    KilnValue *pads = kiln_onnx_step_concat(s, parts[0], parts[1], 0);
+    if (after)
+        pads = kiln_onnx_step_concat(s, pads, parts[2], 0);
     return kiln_onnx_step2(s, KILN_OP_pad, NULL, x, pads);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/onnx/contrib/contrib.h"
 
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
 
 KilnValue *
@@ -8,6 +9,23 @@ kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint32_t i)
 {
     KilnValue *b = kiln_onnx_operand(s->call, i);
     return b ? kiln_onnx_step_add(s, a, b) : a;
+}
+
+KilnValue *
+kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs, KilnValue *x,
+                       uint32_t n, const char *suffix)
+{
+    g_autofree char *name = g_strdup_printf("%s.%s", s->call->base, suffix);
+    const KilnNodeSpec spec = { .op = op,
+                                .operands = &x,
+                                .n_operands = 1,
+                                .n_results = n,
+                                .attrs = attrs,
+                                .result_name = name };
+    KilnNode *node = x ? kiln_node_new(s->call->function, &spec, s->error) : NULL;
+    for (uint32_t i = 0; node && i < n; i++)
+        node->results[i].made_up = true;
+    return node ? node->results : NULL;
 }
 
 /* perm[d] is the dim that becomes dim @d: the last one comes behind the first one. */

@@ -8,6 +8,11 @@
 
 /** @a + operand @i of the node; @a where the node has no such operand. */
 KilnValue *kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint32_t i);
+/** @x * sigmoid(@x) */
+KilnValue *kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *x);
+/** The @n results of a node of @op, which are called after @suffix. NULL: it failed. */
+KilnValue *kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs,
+                                  KilnValue *x, uint32_t n, const char *suffix);
 /** @a, whose channels are the last dim, with channels as dim 1, and the way back. */
 KilnValue *kiln_onnx_step_channels_second(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_channels_last(const KilnOnnxSteps *s, KilnValue *a);

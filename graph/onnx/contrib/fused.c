@@ -3,7 +3,6 @@
  * bias, products and convolutions with what follows them. Each becomes the operators that it was
  * made of. Passes fuse them again where a kernel takes them together. */
 #include "graph/graph.h"
-#include "graph/node.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
@@ -24,6 +23,13 @@ gelu(const KilnOnnxSteps *s, KilnValue *x, const char *approximate)
 {
     KilnAttrs_gelu attrs = { .approximate = approximate };
     return kiln_onnx_step1(s, KILN_OP_gelu, &attrs, x);
+}
+
+KilnValue *
+kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *x)
+{
+    const KilnAttrs_swish attrs = { .alpha = 1 };
+    return kiln_onnx_step1(s, KILN_OP_swish, &attrs, x);
 }
 
 /* Operand 0 plus operand 1, which must be there. */
@@ -73,29 +79,13 @@ kiln_onnx_convert_bias_add(KilnOnnxCall *call, GError **error)
     return kiln_onnx_set_result(call, 0, kiln_onnx_step_add(&s, sum, skip));
 }
 
-/* The results of a node of @op. NULL: it failed. */
-static KilnValue *
-results_of(KilnOnnxCall *call, KilnOp op, const void *attrs, KilnValue *x, uint32_t n,
-           const char *suffix, GError **error)
-{
-    g_autofree char *name = g_strdup_printf("%s.%s", call->base, suffix);
-    const KilnNodeSpec spec = { .op = op,
-                                .operands = &x,
-                                .n_operands = 1,
-                                .n_results = n,
-                                .attrs = attrs,
-                                .result_name = name };
-    KilnNode *node = x ? kiln_node_new(call->function, &spec, error) : NULL;
-    return node ? node->results : NULL;
-}
-
 /* The first half of x + bias along the last axis, times gelu of the second half. */
 gboolean
 kiln_onnx_convert_bias_split_gelu(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
     KilnAttrs_split attrs = { .axis = -1, .num_outputs = 2 };
-    KilnValue *halves = results_of(call, KILN_OP_split, &attrs, biased(&s), 2, "halves", error);
+    KilnValue *halves = kiln_onnx_step_results(&s, KILN_OP_split, &attrs, biased(&s), 2, "halves");
     KilnValue *gate = halves ? gelu(&s, &halves[1], "none") : NULL;
     return kiln_onnx_set_result(call, 0, gate ? kiln_onnx_step_mul(&s, &halves[0], gate) : NULL);
 }
@@ -299,8 +289,8 @@ kiln_onnx_convert_dynamic_quantize_matmul(KilnOnnxCall *call, GError **error)
         if (!kiln_onnx_need(call, i, error))
             return FALSE;
     }
-    KilnValue *a = results_of(call, KILN_OP_dynamic_quantize_linear, NULL, call->operands[0], 3,
-                              "quantized", error);
+    KilnValue *a = kiln_onnx_step_results(&s, KILN_OP_dynamic_quantize_linear, NULL,
+                                          call->operands[0], 3, "quantized");
     if (!a)
         return FALSE;
     KilnValue *zeros[] = { &a[2], kiln_onnx_operand(call, 3) };

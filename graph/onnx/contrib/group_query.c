@@ -9,16 +9,13 @@
  * a score more, to which no value belongs (a sink). Open sizes stay open. */
 #include "graph/graph.h"
 #include "graph/onnx/contrib/cache.h"
-#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/activation.h"
 #include "graph/op/bounds.h"
 #include "graph/op/expand.h"
 #include "graph/op/logic.h"
 #include "graph/op/norm.h"
-#include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 
 #include <math.h>
@@ -385,11 +382,8 @@ scores_of(const Group *g)
         kiln_onnx_step_transpose(s, kiln_onnx_step_unsqueeze(s, g->k, group, 1), swap, 5);
     KilnValue *scores =
         kiln_onnx_step_mul_number(s, kiln_onnx_step_matmul(s, q, k), (double)g->scale);
-    if (g->softcap > 0) {
-        scores = kiln_onnx_step_div_number(s, scores, (double)g->softcap);
-        scores = kiln_onnx_step1(s, KILN_OP_tanh, NULL, scores);
-        scores = kiln_onnx_step_mul_number(s, scores, (double)g->softcap);
-    }
+    if (g->softcap > 0)
+        scores = kiln_onnx_step_capped(s, scores, (double)g->softcap);
     return kiln_onnx_step_add(s, scores, bias_of(g));
 }
 
@@ -441,13 +435,8 @@ show(const Group *g, KilnValue *scores)
                                        KILN_ONNX_DIM(shown, 3), KILN_ONNX_DIM(shown, 4) };
     shown = kiln_onnx_step_reshape(s, shown, extents, 4);
     if (kiln_onnx_operand(call, PAST_KEY)) {
-        const int64_t zero = 0, axis = 3;
-        KilnValue *operands[] = { shown, kiln_onnx_ints(call, "starts", &zero, 1),
-                                  kiln_onnx_step_unsqueeze(s, g->tokens.total, front, 1),
-                                  kiln_onnx_ints(call, "axes", &axis, 1) };
-        shown = shown && operands[2]
-                    ? kiln_onnx_build(call, KILN_OP_slice, NULL, operands, 4, s->error)
-                    : NULL;
+        KilnValue *end = kiln_onnx_step_unsqueeze(s, g->tokens.total, front, 1);
+        shown = kiln_onnx_step_slice_to(s, shown, 3, 0, end);
     }
     return kiln_onnx_set_result(call, 3, shown);
 }

@@ -4,6 +4,7 @@
 #define KILN_GRAPH_ONNX_CONTRIB_HEADS_H
 
 #include "graph/graph.h"
+#include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 
 /** What the attributes say, and what is attended. */

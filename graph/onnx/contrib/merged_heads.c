@@ -6,7 +6,6 @@
 #include "graph/onnx/contrib/heads.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/gather.h"
 
 #include <string.h>
 
@@ -56,8 +55,8 @@ append_to_past(const KilnOnnxHeads *self, uint32_t operand, int64_t i, KilnValue
     KilnValue *past = kiln_onnx_operand(self->call, operand);
     if (!past)
         return TRUE;
-    past = kiln_onnx_step2(&self->s, KILN_OP_gather, NULL, past,
-                           kiln_onnx_scalar(self->call, "part", KILN_DTYPE_i64, (double)i));
+    past = kiln_onnx_step_gather(
+        &self->s, past, kiln_onnx_scalar(self->call, "part", KILN_DTYPE_i64, (double)i), 0);
     *x = kiln_onnx_step_concat(&self->s, past, *x, 2);
     return *x != NULL;
 }

@@ -6,6 +6,8 @@
  *
  *   b: u8[N, blocks, bytes] => bits of a byte, the lowest first => f[N, blocks, block size]
  *   a . transpose(((b - zero) * scale)[N, K]) + bias */
+#include "graph/onnx/contrib/bits.h"
+
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
@@ -50,29 +52,35 @@ reshaped(const Blocks *b, KilnValue *x, int64_t rows, int64_t columns, int64_t l
     return kiln_onnx_step_reshape(&b->s, x, extents, last ? 3 : 2);
 }
 
-/* The numbers in the bytes of the last dim of @x, [N, rows, bytes], as [N, @rows, -1]. */
-static KilnValue *
-unpacked(const Blocks *b, KilnValue *x, int64_t rows)
+KilnValue *
+kiln_onnx_step_unpack(const KilnOnnxSteps *s, KilnValue *x, int64_t bits, bool high)
 {
-    static const int64_t last[] = { 3 };
-    KilnAttrs_bit_shift right = { .direction = "RIGHT" };
-    int64_t parts = 8 / b->bits;
+    static const KilnAttrs_bit_shift right = { .direction = "RIGHT" };
+    const int64_t parts = 8 / bits, last = x ? x->type.rank : 0;
+    KilnOnnxExtent extents[KILN_MAX_RANK];
     KilnValue *all = NULL;
-    if (parts == 1)
+    if (parts == 1 || !x)
         return x;
-    for (int64_t i = 0; i < parts; i++) {
-        KilnValue *part = x;
-        if (i)
-            part = kiln_onnx_step2(
-                &b->s, KILN_OP_bit_shift, &right, x,
-                kiln_onnx_scalar(b->s.call, "by", KILN_DTYPE_u8, (double)(i * b->bits)));
-        part = kiln_onnx_step2(
-            &b->s, KILN_OP_bitwise_and, NULL, part,
-            kiln_onnx_scalar(b->s.call, "mask", KILN_DTYPE_u8, (double)((1 << b->bits) - 1)));
-        part = kiln_onnx_step_unsqueeze(&b->s, part, last, 1);
-        all = i ? kiln_onnx_step_concat(&b->s, all, part, 3) : part;
+    if (last < 1 || x->type.dims[last - 1] < 0) {
+        kiln_onnx_unsupported(s->call, s->error, "an unknown number of bytes");
+        return NULL;
     }
-    return reshaped(b, all, b->n, rows, -1);
+    for (int64_t i = 0; i < parts; i++) {
+        const int64_t by = (high ? parts - 1 - i : i) * bits;
+        KilnValue *part = x;
+        if (by)
+            part = kiln_onnx_step2(s, KILN_OP_bit_shift, &right, x,
+                                   kiln_onnx_scalar(s->call, "by", KILN_DTYPE_u8, (double)by));
+        part = kiln_onnx_step2(
+            s, KILN_OP_bitwise_and, NULL, part,
+            kiln_onnx_scalar(s->call, "mask", KILN_DTYPE_u8, (double)((1 << bits) - 1)));
+        part = kiln_onnx_step_unsqueeze(s, part, &last, 1);
+        all = i ? kiln_onnx_step_concat(s, all, part, last) : part;
+    }
+    for (int d = 0; d < last - 1; d++)
+        extents[d] = (KilnOnnxExtent)KILN_ONNX_DIM(x, d);
+    extents[last - 1] = (KilnOnnxExtent)KILN_ONNX_NUMBER(x->type.dims[last - 1] * parts);
+    return kiln_onnx_step_reshape(s, all, extents, (uint32_t)last);
 }
 
 /* A zero point for each block: [N, blocks, 1]. Bytes have several, floats are as they are. */
@@ -82,7 +90,7 @@ zeros(const Blocks *b, KilnValue *zero)
     if (!zero)
         return kiln_onnx_scalar(b->s.call, "zero", b->dtype, (double)(1 << (b->bits - 1)));
     if (zero->type.dtype == KILN_DTYPE_u8) {
-        zero = unpacked(b, reshaped(b, zero, b->n, 1, -1), 1);
+        zero = kiln_onnx_step_unpack(&b->s, reshaped(b, zero, b->n, 1, -1), b->bits, false);
         zero = kiln_onnx_step_slice(&b->s, zero, 2, 0, b->blocks, 1);
     }
     return kiln_onnx_step_cast(&b->s, reshaped(b, zero, b->n, b->blocks, 1), b->dtype);
@@ -102,7 +110,8 @@ kiln_onnx_convert_matmul_nbits(KilnOnnxCall *call, GError **error)
     KilnDType dtype = a->type.dtype;
     b.dtype = kiln_dtype_is_half(dtype) ? KILN_DTYPE_f32 : dtype;
     a = kiln_onnx_step_cast(&b.s, a, b.dtype);
-    KilnValue *w = unpacked(&b, reshaped(&b, bytes, b.n, b.blocks, -1), b.blocks);
+    KilnValue *w =
+        kiln_onnx_step_unpack(&b.s, reshaped(&b, bytes, b.n, b.blocks, -1), b.bits, false);
     w = kiln_onnx_step_cast(&b.s, w, b.dtype);
     w = kiln_onnx_step_sub(&b.s, w, w ? zeros(&b, kiln_onnx_operand(call, 3)) : NULL);
     KilnValue *scale = w ? reshaped(&b, scales, b.n, b.blocks, 1) : NULL;

@@ -4,7 +4,6 @@
  * into a buffer, which several beams share. */
 #include "graph/graph.h"
 #include "graph/onnx/contrib/cache.h"
-#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/contrib/heads.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
@@ -95,10 +94,9 @@ static KilnValue *
 part(const Projected *p, uint32_t operand, int64_t i)
 {
     static const int64_t perm[] = { 0, 2, 1, 3 };
-    const KilnAttrs_gather attrs = { .axis = 3 };
     const KilnOnnxSteps *s = &p->h.s;
     KilnValue *which = kiln_onnx_scalar(p->h.call, "part", KILN_DTYPE_i64, (double)i);
-    KilnValue *x = kiln_onnx_step2(s, KILN_OP_gather, &attrs, p->h.call->operands[operand], which);
+    KilnValue *x = kiln_onnx_step_gather(s, p->h.call->operands[operand], which, 3);
     return kiln_onnx_step_transpose(s, x, perm, 4);
 }
 

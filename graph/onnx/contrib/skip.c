@@ -6,11 +6,10 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/cast.h"
-#include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/norm.h"
+#include "graph/op/quantize.h"
 #include "graph/op/reduce.h"
-#include "graph/op/slice.h"
 
 /* Both statistics are there for training alone. */
 static gboolean
@@ -72,12 +71,9 @@ static KilnValue *
 first_positions(const KilnOnnxSteps *s)
 {
     KilnAttrs_shape columns = { .start = 1, .end = 2 };
-    KilnValue *zero = kiln_onnx_ints(s->call, "zero", (int64_t[]){ 0 }, 1);
-    KilnValue *operands[] = { s->call->operands[3], zero,
-                              kiln_onnx_step1(s, KILN_OP_shape, &columns, s->call->operands[0]),
-                              zero };
-    return operands[2] ? kiln_onnx_build(s->call, KILN_OP_slice, NULL, operands, 4, s->error)
-                       : NULL;
+    return kiln_onnx_step_slice_to(
+        s, s->call->operands[3], 0, 0,
+        kiln_onnx_step1(s, KILN_OP_shape, &columns, s->call->operands[0]));
 }
 
 /* Rows of operand @table by operand @ids. */
@@ -86,7 +82,7 @@ looked_up(const KilnOnnxSteps *s, uint32_t table, uint32_t ids)
 {
     KilnValue *rows = kiln_onnx_need(s->call, table, s->error);
     KilnValue *places = rows ? kiln_onnx_need(s->call, ids, s->error) : NULL;
-    return kiln_onnx_step2(s, KILN_OP_gather, NULL, rows, places);
+    return kiln_onnx_step_gather(s, rows, places, 0);
 }
 
 /* The words, the positions and, where there are segments, the segments. */
@@ -132,4 +128,43 @@ kiln_onnx_convert_embed_layer_normalization(KilnOnnxCall *call, GError **error)
     if (call->n_results > 1 && !kiln_onnx_set_result(call, 1, mask_index(&s)))
         return FALSE;
     return call->n_results <= 2 || kiln_onnx_set_result(call, 2, sum);
+}
+
+/* --- embeddings of integers --- */
+
+/* The tables and vectors of QEmbedLayerNormalization are operands 2 to 6. Their scales and zero
+ * points follow the mask. */
+enum {
+    Q_FIRST = 2,
+    Q_SCALES = 8,
+    Q_ZEROS = 13
+};
+
+/* @x, which is operand @i or rows of it, as floats. */
+static KilnValue *
+real(const KilnOnnxSteps *s, KilnValue *x, uint32_t i)
+{
+    KilnValue *scale = x ? kiln_onnx_need(s->call, i - Q_FIRST + Q_SCALES, s->error) : NULL;
+    KilnValue *zero = scale ? kiln_onnx_need(s->call, i - Q_FIRST + Q_ZEROS, s->error) : NULL;
+    return kiln_onnx_step3(s, KILN_OP_dequantize_linear, NULL, x, scale, zero);
+}
+
+/* (ids, segment ids, words, positions, segments, gamma, beta, mask, 5 scales, 5 zero points) */
+gboolean
+kiln_onnx_convert_qembed_layer_normalization(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    kiln_onnx_attrs(call, layer_normalization)->epsilon = 1e-12F;
+    if (!kiln_onnx_read_attrs(call, error) || !kiln_onnx_need(call, 0, error))
+        return FALSE;
+    KilnValue *words = real(&s, looked_up(&s, 2, 0), 2);
+    KilnValue *positions = words && kiln_onnx_need(call, 3, error) ? first_positions(&s) : NULL;
+    KilnValue *sum = kiln_onnx_step_add(&s, words, real(&s, positions, 3));
+    if (sum && kiln_onnx_operand(call, 1))
+        sum = kiln_onnx_step_add(&s, sum, real(&s, looked_up(&s, 4, 1), 4));
+    KilnValue *gamma = sum ? real(&s, kiln_onnx_need(call, 5, error), 5) : NULL;
+    KilnValue *beta = gamma ? real(&s, kiln_onnx_need(call, 6, error), 6) : NULL;
+    if (!beta || !kiln_onnx_set_result(call, 0, normalized(call, sum, gamma, beta, error)))
+        return FALSE;
+    return call->n_results <= 1 || kiln_onnx_set_result(call, 1, mask_index(&s));
 }
