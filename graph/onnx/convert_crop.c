@@ -12,7 +12,6 @@
 
 #include "graph/op/bounds.h"
 #include "graph/op/expand.h"
-#include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/slice.h"
 
@@ -100,8 +99,8 @@ kiln_onnx_convert_center_crop_pad(KilnOnnxCall *call, GError **error)
     if (!axes || !check_shape(call, axes, error))
         return FALSE;
     KilnValue *wanted = kiln_onnx_step_cast(&s, call->operands[1], KILN_DTYPE_i64);
-    KilnValue *dims = kiln_onnx_step2(&s, KILN_OP_gather, NULL,
-                                      kiln_onnx_step1(&s, KILN_OP_shape, &whole, x), axes);
+    KilnValue *dims =
+        kiln_onnx_step_gather(&s, kiln_onnx_step1(&s, KILN_OP_shape, &whole, x), axes, 0);
     excess(&s, dims, wanted, &from);
     KilnValue *pad = excess(&s, wanted, dims, &front);
     KilnValue *to =

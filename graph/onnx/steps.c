@@ -6,6 +6,7 @@
 #include "graph/op/additive.h"
 #include "graph/op/cast.h"
 #include "graph/op/concat.h"
+#include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/matmul.h"
@@ -130,6 +131,12 @@ kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices, 
 }
 
 KilnValue *
+kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads)
+{
+    return kiln_onnx_step2(s, KILN_OP_pad, NULL, a, pads);
+}
+
+KilnValue *
 kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis)
 {
     KilnAttrs_concat attrs = { .axis = axis };
@@ -182,6 +189,13 @@ kiln_onnx_step_extent(const KilnOnnxSteps *s, KilnValue *of, int dim)
     if (is_number(&extent, &number))
         return kiln_onnx_scalar(s->call, "extent", KILN_DTYPE_i64, (double)number);
     return kiln_onnx_step1(s, KILN_OP_squeeze, NULL, extent_list(s, &extent));
+}
+
+KilnValue *
+kiln_onnx_step_expand(const KilnOnnxSteps *s, KilnValue *a, const KilnOnnxExtent *extents,
+                      uint32_t n)
+{
+    return kiln_onnx_step2(s, KILN_OP_expand, NULL, a, kiln_onnx_step_shape(s, extents, n));
 }
 
 KilnValue *

@@ -48,6 +48,8 @@ KilnValue *kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t
 /** What @indices pick of @a along @axis. */
 KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                  int64_t axis);
+/** @a with zeros around it: @pads of i64, as Pad has them. */
+KilnValue *kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads);
 KilnValue *kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis);
 
 /** One extent of a shape: dim @dim of @of, or @number if @of is NULL. Of a reshape, -1 is what is
@@ -69,6 +71,9 @@ typedef struct {
 KilnValue *kiln_onnx_step_shape(const KilnOnnxSteps *s, const KilnOnnxExtent *extents, uint32_t n);
 /** Dim @dim of @of as a scalar. */
 KilnValue *kiln_onnx_step_extent(const KilnOnnxSteps *s, KilnValue *of, int dim);
+/** @a broadcast to the extents. */
+KilnValue *kiln_onnx_step_expand(const KilnOnnxSteps *s, KilnValue *a,
+                                 const KilnOnnxExtent *extents, uint32_t n);
 KilnValue *kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a,
                                   const KilnOnnxExtent *extents, uint32_t n);
 

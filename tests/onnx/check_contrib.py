@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-FAMILIES = ("contrib_attention", "contrib_nchwc", "contrib_quantized", "contrib_others")
+FAMILIES = ("contrib_attention", "contrib_nchwc", "contrib_quantized", "contrib_others", "contrib_moe")
 WAYS = ((), ("--pipeline", "none", "--backend", "ref"))
 
 

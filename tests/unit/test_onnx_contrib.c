@@ -262,3 +262,30 @@ Test(onnx_contrib, others_that_are_wrong)
     refused(graph_of_other("CropAndResize", "x,m,i,h", NULL, NULL),
             "a size of crops that is not known");
 }
+
+/* --- mixtures of experts --- */
+
+static GByteArray *
+graph_of_experts(const char *inputs, int64_t k, GByteArray *attr)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "x", ONNX_F32, "B,S,8");
+    onnx_input(graph, "r", ONNX_F32, "T,4");
+    onnx_input(graph, "a", ONNX_F32, "4,6,8");
+    onnx_input(graph, "b", ONNX_F32, "4,8,6");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "com.microsoft:MoE", inputs, "z", onnx_int("k", k), attr, NULL);
+    return graph;
+}
+
+Test(onnx_contrib, experts)
+{
+    RETURNS(graph_of_experts("x,r,a,,b", 2, NULL), "top_k(", "%z = reshape(", ": f32[B,S,8]\n");
+    onnx_expect_error(graph_of_experts("x,r,a,,b", 5, NULL), 17, KILN_ERROR_INVALID,
+                      "z (MoE): k: expected 1 to 4 experts, found 5");
+    onnx_expect_error(graph_of_experts("x,r,a,,a", 2, NULL), 17, KILN_ERROR_SHAPE,
+                      "expected weights of [4,8,6] for the second layer, found others");
+    refused(graph_of_experts("x,r,a,,b", 2, onnx_text("activation_type", "relu2")),
+            "activation_type=relu2");
+    refused(graph_of_experts("x,r,a,,b", 2, onnx_int("use_sparse_mixer", 1)), "use_sparse_mixer");
+}

@@ -4,10 +4,9 @@
  * compiled. */
 #include "graph/graph.h"
 #include "graph/onnx/contrib/bits.h"
+#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/expand.h"
-#include "graph/op/quantize.h"
 
 enum {
     DATA,
@@ -74,15 +73,13 @@ zeros_of(const Rows *r, KilnValue *zeros, KilnValue *scales, KilnDType dtype)
         extents[d] = (KilnOnnxExtent)KILN_ONNX_DIM(scales, d);
     KilnValue *half =
         kiln_onnx_scalar(r->call, "half", KILN_DTYPE_u8, (double)((int64_t)1 << (r->bits - 1)));
-    return kiln_onnx_step2(&r->s, KILN_OP_expand, NULL, half,
-                           kiln_onnx_step_shape(&r->s, extents, (uint32_t)scales->type.rank));
+    return kiln_onnx_step_expand(&r->s, half, extents, (uint32_t)scales->type.rank);
 }
 
 /* (@data - zeros) * scales, in blocks along @axis */
 static KilnValue *
 real(const Rows *r, KilnValue *data, KilnValue *scales, KilnValue *zeros, int64_t axis)
 {
-    const KilnAttrs_dequantize_linear attrs = { .axis = axis, .block_size = r->block };
     if (!data || !scales)
         return NULL;
     const KilnDType dtype = data->type.dtype;
@@ -94,10 +91,8 @@ real(const Rows *r, KilnValue *data, KilnValue *scales, KilnValue *zeros, int64_
         if (zeros && n >= 0 && zeros->type.dims[last] != n)
             zeros = kiln_onnx_step_slice(&r->s, zeros, last, 0, n, 1);
     }
-    const bool there = zeros || dtype == KILN_DTYPE_u8;
-    zeros = zeros_of(r, zeros, scales, dtype);
-    return there ? kiln_onnx_step3(&r->s, KILN_OP_dequantize_linear, &attrs, data, scales, zeros)
-                 : kiln_onnx_step2(&r->s, KILN_OP_dequantize_linear, &attrs, data, scales);
+    KilnValue *operands[] = { data, scales, zeros_of(r, zeros, scales, dtype) };
+    return kiln_onnx_step_dequantize(&r->s, operands, axis, r->block);
 }
 
 /* (data, indices, scales, zero points). Blocks along the axis of the lookup are undone first. */
@@ -179,8 +174,7 @@ weights_of(const Bnb *b, KilnDType dtype)
     if (w && w->type.dims[0] > all)
         w = kiln_onnx_step_slice(s, w, 0, 0, all, 1);
     if (rest > 0)
-        w = kiln_onnx_step2(s, KILN_OP_pad, NULL, w,
-                            kiln_onnx_ints(s->call, "pads", (int64_t[]){ 0, rest }, 2));
+        w = kiln_onnx_step_pad(s, w, kiln_onnx_ints(s->call, "pads", (int64_t[]){ 0, rest }, 2));
     const KilnOnnxExtent in_blocks[] = { KILN_ONNX_NUMBER(blocks), KILN_ONNX_NUMBER(b->block) };
     const KilnOnnxExtent column[] = { KILN_ONNX_NUMBER(blocks), KILN_ONNX_NUMBER(1) };
     const KilnOnnxExtent flat[] = { KILN_ONNX_NUMBER(blocks * b->block) };

@@ -5,7 +5,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
-#include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 
@@ -80,7 +79,7 @@ longer(const KilnOnnxSteps *s, KilnValue *x, int dim, KilnValue *more)
     KilnValue *pads = kiln_onnx_step_concat(s, parts[0], parts[1], 0);
     if (after)
         pads = kiln_onnx_step_concat(s, pads, parts[2], 0);
-    return kiln_onnx_step2(s, KILN_OP_pad, NULL, x, pads);
+    return kiln_onnx_step_pad(s, x, pads);
 }
 
 KilnValue *

@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/converters.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/norm.h"
 #include "graph/op/pool.h"

@@ -16,6 +16,10 @@ KilnValue *kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void 
 /** @a, whose channels are the last dim, with channels as dim 1, and the way back. */
 KilnValue *kiln_onnx_step_channels_second(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_channels_last(const KilnOnnxSteps *s, KilnValue *a);
+/** The real numbers of integers, by a scale and a zero point, which may be NULL. @block: how many
+ * along @axis have one of each; 0: all, or one each. */
+KilnValue *kiln_onnx_step_dequantize(const KilnOnnxSteps *s, KilnValue *const operands[3],
+                                     int64_t axis, int64_t block);
 /** The product of the integers @a and @b as floats, times both scales. The zero points @zeros may
  * be NULL. */
 KilnValue *kiln_onnx_step_scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b,

@@ -13,7 +13,6 @@
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
-#include "graph/op/expand.h"
 #include "graph/op/logic.h"
 #include "graph/op/norm.h"
 #include "graph/op/softmax.h"
@@ -401,7 +400,7 @@ sink_of(const Group *g, KilnValue *scores)
                                     KILN_ONNX_DIM(scores, 3), KILN_ONNX_NUMBER(1) };
     sink = sink ? kiln_onnx_step_reshape(s, sink, heads, 4)
                 : kiln_onnx_scalar(g->call, "sink", g->dtype, 0);
-    return kiln_onnx_step2(s, KILN_OP_expand, NULL, sink, kiln_onnx_step_shape(s, rows, 5));
+    return kiln_onnx_step_expand(s, sink, rows, 5);
 }
 
 static KilnValue *

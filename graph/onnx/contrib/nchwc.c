@@ -15,7 +15,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/converters.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/expand.h"
 #include "graph/op/resize.h"
 #include "graph/op/structure.h"
 #include "graph/tensor.h"
@@ -135,7 +134,7 @@ kiln_onnx_convert_reorder_input(KilnOnnxCall *call, GError **error)
     int64_t pads[2 * KILN_MAX_RANK] = { 0 };
     pads[x->type.rank + 1] = b - channels % b;
     KilnValue *amounts = kiln_onnx_ints(call, "pads", pads, 2 * (uint32_t)x->type.rank);
-    return kiln_onnx_set_result(call, 0, kiln_onnx_step2(&s, KILN_OP_pad, NULL, x, amounts));
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_pad(&s, x, amounts));
 }
 
 /* `channels` says how many there are without those of 0. */

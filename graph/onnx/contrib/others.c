@@ -5,14 +5,13 @@
 #include "graph/onnx/contrib/cache.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/converters.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
-#include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
 #include "graph/op/reduce.h"
-#include "graph/op/reshape.h"
 #include "graph/op/resize.h"
 
 #include <math.h>
@@ -30,8 +29,9 @@ kiln_onnx_convert_expand_dims(KilnOnnxCall *call, GError **error)
     if (axis && axis->type.rank != 1)
         axis = kiln_onnx_step_reshape(&s, axis, one, 1);
     axis = kiln_onnx_step_cast(&s, axis, KILN_DTYPE_i64);
-    return kiln_onnx_set_result(
-        call, 0, kiln_onnx_step2(&s, KILN_OP_unsqueeze, NULL, call->operands[0], axis));
+    if (axis)
+        call->operands[1] = axis;
+    return axis != NULL;
 }
 
 /* In the order of the first places. The results are values, where each element is, and how often
@@ -174,9 +174,7 @@ spread(const Crops *c, KilnValue *at, int64_t axis)
         return NULL;
     const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(c->boxes, 0), KILN_ONNX_NUMBER(c->size[0]),
                                        KILN_ONNX_NUMBER(c->size[1]), KILN_ONNX_NUMBER(1) };
-    return kiln_onnx_step2(&c->s, KILN_OP_expand, NULL,
-                           kiln_onnx_step_unsqueeze(&c->s, at, axes, 2),
-                           kiln_onnx_step_shape(&c->s, extents, 4));
+    return kiln_onnx_step_expand(&c->s, kiln_onnx_step_unsqueeze(&c->s, at, axes, 2), extents, 4);
 }
 
 /* Whether both of @y and @x are from 0 to 1: [boxes, 1, height, width]. */

@@ -7,7 +7,6 @@
 #include "graph/onnx/contrib/heads.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
 
@@ -136,8 +135,7 @@ written(const Projected *p, uint32_t i, KilnValue *x, KilnValue *tokens)
     const KilnOnnxSteps *s = &p->h.s;
     KilnValue *buffer = p->h.call->operands[i];
     const KilnOnnxExtent batch[] = { KILN_ONNX_DIM(buffer, 0) };
-    KilnValue *each =
-        kiln_onnx_step2(s, KILN_OP_expand, NULL, tokens, kiln_onnx_step_shape(s, batch, 1));
+    KilnValue *each = kiln_onnx_step_expand(s, tokens, batch, 1);
     return kiln_onnx_step3(s, KILN_OP_tensor_scatter, NULL, buffer, x, each);
 }
 

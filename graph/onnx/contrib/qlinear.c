@@ -16,6 +16,16 @@
 #include "graph/op/quantize.h"
 #include "graph/op/softmax.h"
 
+KilnValue *
+kiln_onnx_step_dequantize(const KilnOnnxSteps *s, KilnValue *const operands[3], int64_t axis,
+                          int64_t block)
+{
+    const KilnAttrs_dequantize_linear attrs = { .axis = axis, .block_size = block };
+    return operands[0] && operands[1] ? kiln_onnx_build(s->call, KILN_OP_dequantize_linear, &attrs,
+                                                        operands, operands[2] ? 3 : 2, s->error)
+                                      : NULL;
+}
+
 /* Operands @at … @at + 2: the integers, their scale and their zero point, the real numbers of them
  * along @axis where there is a scale for each place there. */
 static KilnValue *
@@ -23,13 +33,8 @@ real(KilnOnnxCall *call, uint32_t at, int64_t axis, GError **error)
 {
     KilnValue *x = kiln_onnx_need(call, at, error);
     KilnValue *scale = x ? kiln_onnx_need(call, at + 1, error) : NULL;
-    KilnAttrs_dequantize_linear *attrs =
-        kiln_op_attrs_new(KILN_OP_dequantize_linear, call->function->module->arena);
-    attrs->axis = axis;
     KilnValue *operands[] = { x, scale, kiln_onnx_operand(call, at + 2) };
-    return scale ? kiln_onnx_build(call, KILN_OP_dequantize_linear, attrs, operands,
-                                   operands[2] ? 3 : 2, error)
-                 : NULL;
+    return kiln_onnx_step_dequantize(&(KilnOnnxSteps){ call, error }, operands, axis, 0);
 }
 
 /* The result: @y as integers by the scale and the zero point of operands @at and @at + 1. */

@@ -3,6 +3,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/converters.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/recurrent.h"
 

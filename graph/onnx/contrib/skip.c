@@ -8,7 +8,6 @@
 #include "graph/op/cast.h"
 #include "graph/op/generate.h"
 #include "graph/op/norm.h"
-#include "graph/op/quantize.h"
 #include "graph/op/reduce.h"
 
 /* Both statistics are there for training alone. */
@@ -146,7 +145,7 @@ real(const KilnOnnxSteps *s, KilnValue *x, uint32_t i)
 {
     KilnValue *scale = x ? kiln_onnx_need(s->call, i - Q_FIRST + Q_SCALES, s->error) : NULL;
     KilnValue *zero = scale ? kiln_onnx_need(s->call, i - Q_FIRST + Q_ZEROS, s->error) : NULL;
-    return kiln_onnx_step3(s, KILN_OP_dequantize_linear, NULL, x, scale, zero);
+    return zero ? kiln_onnx_step_dequantize(s, (KilnValue *[]){ x, scale, zero }, 1, 0) : NULL;
 }
 
 /* (ids, segment ids, words, positions, segments, gamma, beta, mask, 5 scales, 5 zero points) */

@@ -92,8 +92,7 @@ kiln_onnx_ml_one_hot(const KilnOnnxSteps *s, KilnValue *index, KilnValue *depth,
 KilnValue *
 kiln_onnx_ml_gather(const KilnOnnxSteps *s, KilnValue *data, KilnValue *indices, int64_t axis)
 {
-    const KilnAttrs_gather attrs = { .axis = axis };
-    return kiln_onnx_step2(s, KILN_OP_gather, &attrs, data, indices);
+    return kiln_onnx_step_gather(s, data, indices, axis);
 }
 
 KilnValue *
