@@ -29,7 +29,7 @@ check_causal_conv(const KilnOnnxCall *call, const char *activation, int64_t dila
         !kiln_onnx_require_rank(call, 3, 3, 3, error))
         return FALSE;
     const KilnType *w = &call->operands[1]->type;
-    if (w->dims[0] < 0 || w->dims[2] < 0)
+    if (w->dims[0] < 0 || w->dims[2] < 0 || w->dims[2] > INT32_MAX)
         return kiln_onnx_unsupported(call, error, "weights of unknown dims");
     if (dilation < 1 || dilation > INT32_MAX)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,

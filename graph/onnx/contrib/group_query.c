@@ -110,7 +110,7 @@ static gboolean
 check_attrs(const Group *g, GError **error)
 {
     const KilnOnnxCall *call = g->call;
-    if (g->heads < 1 || g->kv_heads < 1 || g->heads % g->kv_heads != 0)
+    if (g->heads < 1 || g->heads > INT32_MAX || g->kv_heads < 1 || g->heads % g->kv_heads != 0)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "expected heads of queries in multiples of those of keys, found "
                                "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,

@@ -90,7 +90,7 @@ keep_lengths(const KilnOnnxHeads *self, KilnValue *mask)
     const int64_t batch = self->q->type.dims[0], n = mask->type.dims[0];
     if (kiln_type_equal_dims(&mask->type, 0, &self->q->type, 0))
         return keep_beside(self, KILN_OP_less, mask);
-    if (batch < 0 || (n != 2 * batch && n != 3 * batch + 2)) {
+    if (batch < 0 || batch > INT32_MAX || (n != 2 * batch && n != 3 * batch + 2)) {
         kiln_onnx_unsupported(self->call, s->error,
                               "a mask of rank 1 that is not a length for each batch");
         return NULL;

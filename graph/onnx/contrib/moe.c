@@ -88,6 +88,11 @@ find_sizes(Experts *e, GError **error)
     e->experts = w1->dims[0];
     e->outer = w1->dims[2];
     e->inner = w2->dims[2];
+    if (e->experts < 1 || e->outer < 1 || e->inner < 1 || e->inner > INT32_MAX)
+        return kiln_onnx_unsupported(call, error,
+                                     "layers of %" G_GINT64_FORMAT " experts, of "
+                                     "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT " numbers",
+                                     e->experts, e->inner, e->outer);
     const int64_t rows = is_fused(e) ? 2 * e->inner : e->inner;
     if (w2->dims[0] != e->experts || w1->dims[1] != rows || w2->dims[1] != e->outer)
         return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,

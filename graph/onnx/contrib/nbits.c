@@ -61,7 +61,7 @@ kiln_onnx_step_unpack(const KilnOnnxSteps *s, KilnValue *x, int64_t bits, bool h
     KilnValue *all = NULL;
     if (parts == 1 || !x)
         return x;
-    if (last < 1 || x->type.dims[last - 1] < 0) {
+    if (last < 1 || x->type.dims[last - 1] < 0 || x->type.dims[last - 1] > INT64_MAX / 8) {
         kiln_onnx_unsupported(s->call, s->error, "an unknown number of bytes");
         return NULL;
     }
