@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX files that are not as ONNX asks: unsorted nodes are sorted, other faults get one clear message. And files with
 operators that an optimizer fused."""
+import math
+import struct
 import xml.dom.minidom
 
 import onnx_writer as onnx
@@ -131,6 +133,50 @@ class Fused(CliTest):
         self.check(["x", "w", "", "m"], causal)
         self.check(["x", "w", "", "m", "", "b"], causal)
         self.check(["x", "w", "", "", "p"], causal)
+
+
+class Decoder(CliTest):
+    """GroupQueryAttention as decoders have it: the mask of all tokens says how many there are. One program serves the
+    prompt, steps with a cache that grows, and a cache that is a longer buffer."""
+
+    def model(self, *attributes):
+        numbers = {"axis": [1], "which": 1, "one": [1]}
+        weights = [onnx.tensor(name, onnx.INT64, [1] if isinstance(value, list) else [], struct.pack("<q", value[0] if isinstance(value, list)
+                                                                                                    else value))
+                   for name, value in numbers.items()]
+        weights += [onnx.float_tensor(name, [64, 4], [function(i * j / 8) for i in range(64) for j in range(4)])
+                    for name, function in (("cos", math.cos), ("sin", math.sin))]
+        to_int32 = [onnx.int_attribute("to", onnx.INT32)]
+        nodes = [onnx.node("ReduceSum", ["mask", "axis"], ["sum"]), onnx.node("Sub", ["sum", "one"], ["last"]),
+                 onnx.node("Cast", ["last"], ["lengths"], attributes=to_int32), onnx.node("Shape", ["mask"], ["shape"]),
+                 onnx.node("Gather", ["shape", "which"], ["tokens"]), onnx.node("Cast", ["tokens"], ["total"], attributes=to_int32),
+                 onnx.node("GroupQueryAttention", ["x", "", "", "pk", "pv", "lengths", "total", "cos", "sin"], ["z", "k", "v"],
+                           domain="com.microsoft", attributes=[onnx.int_attribute("num_heads", 4), onnx.int_attribute("kv_num_heads", 2),
+                                                               onnx.int_attribute("do_rotary", 1), *attributes])]
+        cache = ["B", 2, "P", 8]
+        inputs = [onnx.value("x", onnx.FLOAT, ["B", "S", 64]), onnx.value("mask", onnx.INT64, ["B", "T"]),
+                  onnx.value("pk", onnx.FLOAT, cache), onnx.value("pv", onnx.FLOAT, cache)]
+        outputs = [onnx.value("z", onnx.FLOAT, ["B", "S", 32]), onnx.value("k", onnx.FLOAT, ["B", 2, "K", 8]),
+                   onnx.value("v", onnx.FLOAT, ["B", 2, "K", 8])]
+        return self.write("model.onnx", onnx.model(nodes, inputs, outputs, weights, 17, ["com.microsoft"]))
+
+    def check(self, *attributes):
+        model = self.model(*attributes)
+        text = self.kiln("opt", model, "--no-offload")
+        self.assertEqual((text.count("= attention("), text.count("= tensor_scatter(")), (1, 2))
+        self.assertIn("k: f32[B,2,P+max(0,-P+T),8]", self.kiln("info", model))
+        self.kiln("compile", model, "-o", "program")
+        for rows, past, total in (5, 0, 5), (1, 5, 6), (3, 4, 7), (4, 16, 4), (1, 16, 9):
+            shapes = {"x": f"2x{rows}x64", "mask": f"2x{total}", "pk": f"2x2x{past}x8", "pv": f"2x2x{past}x8"}
+            options = [f"--shape={name}={shape}" for name, shape in shapes.items()]
+            options += ["--random", "1", "--quiet", "--range", "mask=1,2"]
+            self.kiln("run", model, *options, "--pipeline", "none", "--backend", "ref", "-o", "expected")
+            subject = "program" if past else model  # no dim of a program is 0
+            self.kiln("run", subject, *options, "--expect", "expected", "--rtol", "1e-4", "--atol", "1e-5")
+
+    def test_prompts_and_steps(self):
+        self.check()
+        self.check(onnx.int_attribute("local_window_size", 2), onnx.int_attribute("rotary_interleaved", 1))
 
 
 if __name__ == "__main__":
