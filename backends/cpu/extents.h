@@ -22,6 +22,13 @@ ceil_div(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
+/* How many units of @size, which may be 0, make a task of size @task; 1 where one is larger. */
+static inline int64_t
+units_per_task(int64_t task, int64_t size)
+{
+    return size >= task ? 1 : task / (size > 1 ? size : 1);
+}
+
 static inline int64_t
 round_up(int64_t n, int64_t to)
 {

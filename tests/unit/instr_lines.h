@@ -81,7 +81,9 @@ static const char *const lines[] = {
     "roi_align o:f32[A,C,3,2] i:f32[1,C,H,W] i:f32[A,4] i:i64[A] {output_height=3, output_width=2}",
     "roi_align o:f32[A,C,2,3] i:f32[1,C,H,W] i:f32[A,4] i:i64[A] {mode=\"max\", output_height=2, output_width=3, sampling_ratio=2}",
     "affine_grid o:f32[N,H,W,2] i:f32[N,2,3]", "affine_grid o:f32[N,H,W,B,3] i:f32[N,3,4] {align_corners=true}",
-    "resize o:f32[N,C,0,8] i:f32[N,C,4,4] {scales=[1,1,0.1,2]}",
+    "resize o:f32[N,C,0,8] i:f32[N,C,4,4] {scales=[1,1,0.1,2]}", "resize o:f32[N,C,0,8] i:f32[N,C,4,4] {mode=\"cubic\", scales=[1,1,0.1,2]}",
+    "resize o:f32[N,C,8,0] i:f32[N,C,4,4] {mode=\"linear\", scales=[1,1,2,0.1]}", "resize o:f32[N,H,8,C] i:f32[N,4,4,C] {mode=\"linear\", antialias=true}",
+    "resize o:f32[N,C,8,8] i:f32[N,C,H,4] {mode=\"linear\"}",
     "reverse_sequence o:f32[S,N,A] i:f32[S,N,A] i:i64[N]",
     "pack o:f32[N,16,H,W]:aBcd16b i:f32[N,16,H,W]", "unpack o:f32[N,16,H,W] i:f32[N,16,H,W]:aBcd16b",
     /* quantization */

@@ -2,13 +2,14 @@
 /* Extents of 0, beside extents of any size: every instruction, each of its extents 0 in turn and
  * each other one huge in turn, on the reference and on the cpu target. What has no results is done
  * at once, whatever the other extents are; what has some of nothing (the sum of no elements, a
- * product over no depth) is the same on both. */
+ * product over no depth) is the same on both. Each kernel of cpu takes extents of 0, too. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
 #include "exec/eval.h"
 #include "exec/interpret.h"
 #include "graph/base/number.h"
 #include "ir/target.h"
+#include "tests/unit/exact_memory.h"
 #include "tests/unit/instr_lines.h"
 
 #include <criterion/criterion.h>
@@ -107,6 +108,67 @@ try_program(const char *text, bool *ran)
     return true;
 }
 
+static void *
+zeros(int64_t bytes)
+{
+    return memset(exact_memory(bytes), 0, (size_t)MAX(bytes, 0));
+}
+
+/* Zeros for an operand. */
+static void *
+make_operand(const KilnBuffer *buffer)
+{
+    KilnType type;
+    g_autoptr(GError) error = NULL;
+    cr_assert(kiln_payload_type(&buffer->type, buffer->name, &type, &error));
+    return zeros(kiln_type_bytes(&type));
+}
+
+/* Calls the kernel of cpu itself. Programs do not where there are no results. */
+static void
+run_kernel(const KilnInstr *instr)
+{
+    const KilnKernel *kernel = kiln_target_find(kiln_cpu_target(), instr);
+    void *data[MAX_OPERANDS] = { NULL };
+    if (!kernel)
+        return;
+    for (uint32_t i = 0; i < instr->n_operands; i++)
+        data[i] = instr->operands[i].buffer ? make_operand(instr->operands[i].buffer) : NULL;
+    size_t scratch = kiln_kernel_own_scratch(kernel, instr, 0, false, 2);
+    KilnKernelArgs args = {
+        .instr = instr,
+        .kernel = kernel,
+        .data = data,
+        .scratch = zeros((int64_t)scratch),
+        .prepared = kernel->prepare ? zeros((int64_t)kernel->prepared_bytes(instr)) : NULL,
+        .threads = 2,
+    };
+    if (kernel->prepare)
+        kernel->prepare(instr, (void *)args.prepared);
+    kernel->run(&args);
+    free((void *)args.prepared);
+    free(args.scratch);
+    for (uint32_t i = 0; i < instr->n_operands; i++)
+        free(data[i]);
+}
+
+/* The kernels of all element types that the instruction may have in place of f32. */
+static void
+run_kernels(const char *text)
+{
+    static const char *const dtypes[] = { "f32", "f64", "f16", "bool", "u8",
+                                          "i8",  "i32", "u32", "i64" };
+    g_auto(GStrv) parts = g_strsplit(text, "f32", -1);
+    for (size_t t = 0; t < G_N_ELEMENTS(dtypes); t++) {
+        g_autofree char *typed = g_strjoinv(dtypes[t], parts);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(typed, strlen(typed), "empty", &error);
+        const KilnIRFunction *function = ir ? g_ptr_array_index(ir->functions, 0) : NULL;
+        if (function && is_small(function))
+            run_kernel(function->first);
+    }
+}
+
 /* Each extent 0, beside others that are small and beside each huge one; how many could be. */
 static int
 try_line(const char *line, bool *ran)
@@ -122,6 +184,8 @@ try_line(const char *line, bool *ran)
                 continue;
             g_autofree char *text = program_text(line, &extents);
             tried += try_program(text, ran);
+            if (huge < 'A')
+                run_kernels(text);
         }
     }
     return tried;

@@ -112,6 +112,8 @@ run(const KilnKernelArgs *args, const KilnIntegerParams *params, const int32_t *
     const KilnType *out = cpu_type(instr, 0), *a = cpu_type(instr, 1), *b = cpu_type(instr, 2);
     const KilnIntegerMatmul p = problem_of(instr);
     const int rank = has_batches(instr) ? out->rank - (a->rank > 1) - 1 : 0;
+    if (p.m * p.n == 0)
+        return NULL;
     const int64_t batches = has_batches(instr) ? kiln_type_elements(out) / (p.m * p.n) : 1;
     const KilnIntegerArgs all = kiln_cpu_integer_args(args, params, bias, MAX(p.n, 1));
     for (int64_t i = 0; i < batches; i++) {

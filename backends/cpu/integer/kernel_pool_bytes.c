@@ -149,7 +149,7 @@ kiln_cpu_pool_bytes(const KilnKernelArgs *args)
     const KilnCpuPool *p = &r.p;
     const int64_t reads = p->in[1] * p->in[2] * p->kernel[0];
     find_inside(&r);
-    r.bundle = reads < TASK_BYTES ? TASK_BYTES / (reads > 0 ? reads : 1) : 1;
+    r.bundle = units_per_task(TASK_BYTES, reads);
     kiln_cpu_parallel(ceil_div(p->planes * p->out[0], r.bundle), args->threads, run_task, &r);
     return NULL;
 }

@@ -113,7 +113,7 @@ kiln_cpu_gather(const KilnKernelArgs *args)
         *(d < axis ? &outer : &g.row) *= d == axis ? 1 : data->dims[d];
     g.n = kiln_type_elements(cpu_type(args->instr, 2));
     g.rows = g.row > 0 ? outer * g.n : 0;
-    g.rows_per_task = g.row > 0 && g.row < TASK_BYTES ? TASK_BYTES / g.row : 1;
+    g.rows_per_task = units_per_task(TASK_BYTES, g.row);
     kiln_cpu_parallel(ceil_div(g.rows, g.rows_per_task), args->threads, gather_task, &g);
     return NULL;
 }
@@ -191,7 +191,7 @@ kiln_cpu_gather_elements(const KilnKernelArgs *args)
     }
     e.n = indices->dims[indices->rank - 1];
     e.rows = total / e.n;
-    e.rows_per_task = e.n * e.size < TASK_BYTES ? TASK_BYTES / (e.n * e.size) : 1;
+    e.rows_per_task = units_per_task(TASK_BYTES, e.n * e.size);
     kiln_cpu_parallel(ceil_div(e.rows, e.rows_per_task), args->threads, elements_task, &e);
     return NULL;
 }

@@ -143,7 +143,7 @@ kiln_cpu_pad_modes(const KilnKernelArgs *args)
         return NULL;
     }
     const int64_t row = pad.dims[pad.last].extent * pad.unit;
-    pad.rows_per_task = row < TASK_BYTES ? TASK_BYTES / row : 1;
+    pad.rows_per_task = units_per_task(TASK_BYTES, row);
     kiln_cpu_parallel(ceil_div(pad.rows, pad.rows_per_task), args->threads, run_task, &pad);
     return NULL;
 }

@@ -13,13 +13,6 @@ enum {
     TASK_BYTES = 1 << 16,
 };
 
-/* Rows of a task, of @bytes each. */
-static int64_t
-rows_of_task(int64_t bytes)
-{
-    return bytes < TASK_BYTES ? TASK_BYTES / (bytes > 0 ? bytes : 1) : 1;
-}
-
 static int64_t
 within(int64_t x, int64_t least, int64_t most)
 {
@@ -73,7 +66,7 @@ kiln_cpu_trilu(const KilnKernelArgs *args)
         return NULL;
     t.all = kiln_type_elements(type) / t.columns;
     t.k = within(attrs->k, -t.rows - 1, t.columns);
-    t.rows_per_task = rows_of_task(t.columns * (int64_t)t.size);
+    t.rows_per_task = units_per_task(TASK_BYTES, t.columns * (int64_t)t.size);
     kiln_cpu_parallel(ceil_div(t.all, t.rows_per_task), args->threads, trilu_task, &t);
     return NULL;
 }
@@ -171,7 +164,7 @@ kiln_cpu_one_hot(const KilnKernelArgs *args)
         *(d < axis ? &h.outer : d == axis ? &h.depth : &h.inner) *= type->dims[d];
     if (kiln_type_elements(type) == 0)
         return NULL;
-    h.piece = min_of(h.inner, rows_of_task(h.depth * (int64_t)h.size));
+    h.piece = min_of(h.inner, units_per_task(TASK_BYTES, h.depth * (int64_t)h.size));
     h.pieces = ceil_div(h.inner, h.piece);
     kiln_cpu_parallel(h.outer * h.pieces, args->threads, one_hot_task, &h);
     return NULL;
@@ -239,7 +232,7 @@ kiln_cpu_reverse_sequence(const KilnKernelArgs *args)
         r.row *= type->dims[d];
     if (kiln_type_elements(type) == 0)
         return NULL;
-    r.rows_per_task = rows_of_task(r.row);
+    r.rows_per_task = units_per_task(TASK_BYTES, r.row);
     kiln_cpu_parallel(ceil_div(r.first * r.second, r.rows_per_task), args->threads, reverse_task,
                       &r);
     return NULL;

@@ -242,7 +242,7 @@ kiln_cpu_resize(const KilnKernelArgs *args)
                  .rows = total / out->dims[out->rank - 1] };
     r.y = place_axis(args->instr, out->rank - 2, &scratch);
     r.x = place_axis(args->instr, out->rank - 1, &scratch);
-    r.rows_per_task = r.x.out * r.size < TASK_BYTES ? TASK_BYTES / (r.x.out * r.size) : 1;
+    r.rows_per_task = units_per_task(TASK_BYTES, r.x.out * r.size);
     bool linear = strcmp(kiln_instr_attrs(args->instr, resize)->mode, "linear") == 0;
     kiln_cpu_parallel(ceil_div(r.rows, r.rows_per_task), args->threads,
                       linear ? linear_task : nearest_task, &r);

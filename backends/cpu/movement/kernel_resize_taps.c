@@ -231,7 +231,7 @@ run_pass(Pass *pass, int threads)
     const bool elements = pass->inner == 1;
     const int64_t row = elements ? pass->axis->out : pass->inner;
     const int64_t rows = elements ? pass->outer : pass->outer * pass->axis->out;
-    pass->rows_per_task = row < TASK_FLOATS ? TASK_FLOATS / row : 1;
+    pass->rows_per_task = units_per_task(TASK_FLOATS, row);
     kiln_cpu_parallel(ceil_div(rows, pass->rows_per_task), threads, run_task, pass);
 }
 

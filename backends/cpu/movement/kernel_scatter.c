@@ -393,7 +393,7 @@ kiln_cpu_gather_nd(const KilnKernelArgs *args)
         return out_of_range;
     if (g.t.n == 0 || g.t.slice == 0)
         return NULL;
-    g.per_task = g.t.slice * g.size < TASK_BYTES ? TASK_BYTES / (g.t.slice * g.size) : 1;
+    g.per_task = units_per_task(TASK_BYTES, g.t.slice * g.size);
     kiln_cpu_parallel(ceil_div(g.t.n, g.per_task), args->threads, gather_task, &g);
     return NULL;
 }

@@ -224,7 +224,7 @@ make_pieces(Copy *copy, Loops *loops)
     for (int d = 0; d < copy->rank; d++)
         copy->pieces *= copy->loops[d].n;
     int64_t bytes = copy->cut0 * copy->cut1 * unit;
-    copy->pieces_per_task = bytes < TASK_BYTES ? TASK_BYTES / bytes : 1;
+    copy->pieces_per_task = units_per_task(TASK_BYTES, bytes);
 }
 
 static void

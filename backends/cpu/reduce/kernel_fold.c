@@ -431,7 +431,7 @@ kiln_cpu_fold(const KilnKernelArgs *args)
     if (f.kind == KILN_INSTR_reduce_mean && f.count == 0 && !kiln_dtype_is_float(f.dtype))
         return "mean of no integers";
     if (f.rows) {
-        f.bundle = f.count < TASK_ELEMENTS ? TASK_ELEMENTS / (f.count > 0 ? f.count : 1) : 1;
+        f.bundle = units_per_task(TASK_ELEMENTS, f.count);
         kiln_cpu_parallel(ceil_div(f.kept.count, f.bundle), args->threads, run_rows, &f);
         return NULL;
     }
@@ -531,7 +531,7 @@ run_normalize(const KilnKernelArgs *args, KilnInts axes, KilnInstrKind norm, boo
     f->widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[KILN_DTYPE_f32][KILN_DTYPE_f64];
     if (moves)
         z.sum = (f->rows ? loops->row : loops->columns)[KILN_CPU_FOLD_sum][KILN_DTYPE_f64];
-    f->bundle = f->count < TASK_ELEMENTS ? TASK_ELEMENTS / f->count : 1;
+    f->bundle = units_per_task(TASK_ELEMENTS, f->count);
     f->pieces = ceil_div(f->inner, COLUMNS);
     kiln_cpu_parallel(f->rows ? ceil_div(f->kept.count, f->bundle) : f->kept.count * f->pieces,
                       args->threads, normalize_task, &z);

@@ -53,7 +53,7 @@ run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
     n->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO);
     n->in = args->data[1];
     n->out = args->data[0];
-    n->bundle = MAX(1, TASK_FLOATS / MAX(1, n->length));
+    n->bundle = units_per_task(TASK_FLOATS, n->length);
     kiln_cpu_parallel(ceil_div(n->runs, n->bundle), args->threads, task, n);
 }
 

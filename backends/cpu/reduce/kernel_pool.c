@@ -358,7 +358,7 @@ kiln_cpu_pool(const KilnKernelArgs *args)
         r.counts[q] = is_empty(p, q) ? -1 : (float)count_taps(p, 2, q);
     const int64_t reads = p->in[2] * p->kernel[0] * p->kernel[1];
     find_inside(&r);
-    r.bundle = MAX(1, 16384 / MAX(1, reads));
+    r.bundle = units_per_task(16384, reads);
     kiln_cpu_parallel(ceil_div(rows, r.bundle), args->threads, run_task, &r);
     return NULL;
 }

@@ -105,7 +105,7 @@ reduce_of(const KilnInstr *instr)
     cut_dims(cpu_type(instr, 1), reduced_dims(instr), &r);
     r.length = r.reduced.count * (r.rows ? r.inner : 1);
     r.pieces = r.rows ? MAX(1, ceil_div(r.length, PIECE)) : ceil_div(r.inner, COLUMNS);
-    r.bundle = MAX(1, TASK_FLOATS / MAX(1, r.length));
+    r.bundle = units_per_task(TASK_FLOATS, r.length);
     return r;
 }
 

@@ -167,7 +167,7 @@ static void
 run_best(Select *s, int threads)
 {
     if (s->inner == 1) {
-        s->lines = MAX(1, TASK_ELEMENTS / MAX(1, s->extent));
+        s->lines = units_per_task(TASK_ELEMENTS, s->extent);
         kiln_cpu_parallel(ceil_div(s->outer, s->lines), threads, run_lines, s);
         return;
     }

@@ -79,7 +79,7 @@ softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
         *(d < at ? &s.outer : d == at ? &s.axis : &s.inner) *= type->dims[d];
     if (kiln_type_elements(type) == 0)
         return NULL;
-    s.bundle = MAX(1, TASK_FLOATS / s.axis);
+    s.bundle = units_per_task(TASK_FLOATS, s.axis);
     s.pieces = ceil_div(s.inner, COLUMNS);
     if (s.inner == 1)
         kiln_cpu_parallel(ceil_div(s.outer, s.bundle), args->threads, run_rows, &s);
