@@ -84,6 +84,21 @@ kiln_defines_stage(const KilnDefines *defines, const KilnDim *dim)
     return search.stage;
 }
 
+/* The bound of a number may hang on those before it in one definition. */
+static uint32_t
+stage_of_bounds(const KilnDefines *defines, const KilnInstr *instr)
+{
+    const KilnInts *most = &kiln_instr_attrs(instr, define)->most;
+    const char *name = kiln_dim_as_name(kiln_ints_open(*values_of(instr), 0));
+    uint32_t own = name ? kiln_defines_stage(defines, kiln_ints_open(*values_of(instr), 0)) : 0;
+    uint32_t stage = 0;
+    for (uint32_t i = 0; most->open && i < most->n; i++) {
+        uint32_t needs = kiln_defines_stage(defines, most->open[i]);
+        stage = MAX(stage, own > 0 && needs == own ? own - 1 : needs);
+    }
+    return stage;
+}
+
 static uint32_t
 stage_of_list(const KilnDefines *defines, const KilnInts *list)
 {
@@ -116,11 +131,12 @@ kiln_defines_stage_of_instr(const KilnDefines *defines, const KilnInstr *instr)
     uint32_t stage = 0;
     for (uint32_t i = 0; i < instr->n_operands; i++)
         stage = MAX(stage, kiln_defines_stage_of_buffer(defines, instr->operands[i].buffer));
+    if (instr->kind == KILN_INSTR_define)
+        return MAX(stage, stage_of_bounds(defines, instr));
     for (uint32_t i = 0; i < info->n_attrs; i++) {
         const KilnInts *list =
             (const KilnInts *)((const char *)instr->attrs + info->attrs[i].offset);
-        bool own = instr->kind == KILN_INSTR_define && list == values_of(instr);
-        if (info->attrs[i].kind == KILN_ATTR_INTS && !own)
+        if (info->attrs[i].kind == KILN_ATTR_INTS)
             stage = MAX(stage, stage_of_list(defines, list));
     }
     return stage;

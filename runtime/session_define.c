@@ -66,6 +66,20 @@ follow(KilnSession *session, GError **error)
     return check_decided(session, error);
 }
 
+/* Numbers of data that an instruction cannot take make the run fail, and leave the program whole.
+ */
+static gboolean
+move(KilnSession *session, uint32_t k, const int64_t *numbers, bool *out_changed, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    if (kiln_instance_define(session->made, k, numbers, out_changed, &why))
+        return TRUE;
+    if (g_error_matches(why, KILN_ERROR, KILN_ERROR_INVALID))
+        why->code = KILN_ERROR_RUN;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return FALSE;
+}
+
 static gboolean
 define(KilnSession *session, const KilnDefinitions *definitions, uint32_t k, GError **error)
 {
@@ -73,8 +87,8 @@ define(KilnSession *session, const KilnDefinitions *definitions, uint32_t k, GEr
     int64_t numbers[KILN_MAX_RANK];
     bool changed;
     read_numbers(session, item, numbers);
-    session->lost = !kiln_instance_define(session->made, k, numbers, &changed, error) ||
-                    (changed && !follow(session, error));
+    session->lost =
+        !move(session, k, numbers, &changed, error) || (changed && !follow(session, error));
     if (session->lost)
         kiln_prefix_error(error, "%s: ", kiln_instr_label(session->made->calls[item->call].instr));
     return !session->lost;

@@ -257,6 +257,11 @@ KILN_INFER(define)
     int64_t n = kiln_infer_list_length(in, 0);
     if (!kiln_infer_require_list(in, 0, KILN_SET(i64) | KILN_SET(i32), true, error))
         return FALSE;
+    if (!kiln_infer_require_list(in, 1, KILN_SET(i64), true, error))
+        return FALSE;
+    if (names->n > KILN_MAX_RANK)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "names: expected at most %d, found %u",
+                          KILN_MAX_RANK, names->n);
     if (n >= 0 && n != names->n)
         return kiln_infer_throw_shape(in->node, 0, error, "%u elements, as there are names",
                                       names->n);

@@ -81,6 +81,8 @@ number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant, 
                                   : next_typical(binding, MAX(from, facts.lo), by, variant == 1);
     if (number > facts.hi)
         number = facts.hi - facts.hi % by;
+    if (number == 0 && variant != 2) /* nothing is typical of what is empty */
+        number = facts.hi;
     return number >= facts.lo ? number : number_within(&facts, variant);
 }
 

@@ -6,6 +6,10 @@
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
+#include "graph/op/reduce.h"
+#include "graph/op/slice.h"
+
+#include <string.h>
 
 /* The field `count` of @node; NULL where its operator has none. */
 static const char **
@@ -147,14 +151,38 @@ kiln_define_word(const char *name)
     return g_string_free(word, FALSE);
 }
 
+static const KilnStrings no_names = { 0 };
+
+static const KilnStrings *
+names_of(const KilnNode *node)
+{
+    return node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : &no_names;
+}
+
 static bool
 is_taken(const KilnFunction *function, const char *name)
 {
     kiln_foreach_node (node, function) {
-        if (g_strcmp0(kiln_node_count(node), name) == 0)
+        const KilnStrings *names = names_of(node);
+        bool found = g_strcmp0(kiln_node_count(node), name) == 0;
+        for (uint32_t i = 0; i < names->n && !found; i++)
+            found = strcmp(names->v[i], name) == 0;
+        if (found)
             return true;
     }
     return false;
+}
+
+const char *
+kiln_define_name(KilnFunction *function, const char *wanted, int64_t most)
+{
+    g_autoptr(GString) text = g_string_new(wanted);
+    const KilnDim *name = kiln_dim_define(function->module->dims, text->str, most);
+    while (is_taken(function, kiln_dim_as_name(name))) {
+        g_string_append_c(text, '_');
+        name = kiln_dim_define(function->module->dims, text->str, most);
+    }
+    return kiln_dim_as_name(name);
 }
 
 bool
@@ -168,36 +196,97 @@ kiln_node_define(KilnNode *node)
     const KilnSize most = most_of(node);
     if (most.lost)
         return false;
-    g_autoptr(GString) wanted = g_string_new(NULL);
     g_autofree char *word = kiln_define_word(node->results[0].name);
-    g_string_assign(wanted, word);
-    const KilnDim *name = kiln_dim_define(function->module->dims, wanted->str, upper(most));
-    while (is_taken(function, kiln_dim_as_name(name))) {
-        g_string_append_c(wanted, '_');
-        name = kiln_dim_define(function->module->dims, wanted->str, upper(most));
-    }
-    *count = kiln_dim_as_name(name);
+    *count = kiln_define_name(node->function, word, upper(most));
     return true;
+}
+
+/* The extent that the readers of element @i of what @node defines allow: elements are selected from
+ * so many, or lie between bounds within so many. Lost where nobody reads it so. */
+static KilnSize
+most_by_readers(const KilnNode *node, uint32_t i)
+{
+    KilnSize most = kiln_size_make(0);
+    most.lost = true;
+    kiln_foreach_use (use, &node->results[0]) {
+        const KilnNode *reader = use->user;
+        const KilnType *x = &kiln_node_operand(reader, 0)->type;
+        int64_t axis = G_MININT64;
+        if (reader->op == KILN_OP_top_k && use->index == 1)
+            axis = kiln_attrs(reader, top_k)->axis;
+        if (reader->op == KILN_OP_slice && (use->index == 1 || use->index == 2)) {
+            const KilnValue *axes = kiln_node_operand(reader, 3);
+            axis = !axes ? i : axes->known && i < axes->known->n ? axes->known->v[i] : G_MININT64;
+        }
+        const int d = axis == G_MININT64 || x->rank < 0 ? -1 : kiln_type_axis(x, axis);
+        if (d >= 0 && kiln_type_knows_dim(x, d))
+            return extent(x, d);
+    }
+    return most;
+}
+
+/* The element of the second operand, if there is one: all numbers but those that must be 0 add up
+ * to at most so many. */
+static KilnSize
+whole_of(const KilnNode *node)
+{
+    const KilnValue *whole = kiln_node_operand(node, 1);
+    const bool known = whole && whole->known && whole->known->n == 1;
+    const bool open = whole && whole->extents && whole->extents->n == 1 && !whole->extents->under;
+    KilnSize size = kiln_size_make(known ? whole->known->v[0] : 0);
+    if (open)
+        size = kiln_size_open(size.n, whole->extents->v[0]);
+    size.lost |= !known && !open;
+    return size;
+}
+
+static KilnSize
+most_of_name(const KilnNode *node, uint32_t i, const KilnDim *name)
+{
+    KilnDimFacts facts;
+    KilnSize by_readers = most_by_readers(node, i), most;
+    kiln_dim_facts(name, &facts);
+    most = kiln_size_make(facts.hi);
+    most.lost = facts.hi == KILN_DIM_MOST;
+    return by_readers.lost || (!by_readers.dim && by_readers.n > facts.hi) ? most : by_readers;
+}
+
+/* The names of results of a branch or loop. */
+static uint32_t
+flow_defines(const KilnNode *node, const KilnStrings *names, KilnDefined *out)
+{
+    const uint32_t n = MIN(names->n, (uint32_t)KILN_DEFINED_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        KilnDimFacts facts;
+        out[i].name = kiln_dim_name(node->function->module->dims, names->v[i]);
+        kiln_dim_facts(out[i].name, &facts);
+        out[i].most = kiln_size_make(facts.hi);
+        out[i].most.lost = facts.hi == KILN_DIM_MOST;
+    }
+    return n;
 }
 
 uint32_t
 kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX])
 {
+    const KilnStrings *flow = kiln_flow_dims(node);
+    if (flow)
+        return flow_defines(node, flow, out);
     KilnDimTable *dims = node->function->module->dims;
     const char *count = kiln_node_count(node);
     if (count) {
         out[0] = (KilnDefined){ kiln_dim_name(dims, count), most_of(node) };
         return 1;
     }
-    const KilnStrings none = { 0 }, *flow = kiln_flow_dims(node);
-    const KilnStrings *names = node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : &none;
-    names = flow ? flow : names;
+    const KilnStrings *names = names_of(node);
+    KilnSize whole = whole_of(node);
     for (uint32_t i = 0; i < names->n && i < KILN_DEFINED_MAX; i++) {
-        KilnDimFacts facts;
         out[i].name = kiln_dim_name(dims, names->v[i]);
-        kiln_dim_facts(out[i].name, &facts);
-        out[i].most = kiln_size_make(facts.hi);
-        out[i].most.lost = facts.hi == KILN_DIM_MOST;
+        out[i].most = most_of_name(node, i, out[i].name);
+        if (whole.lost || kiln_size_is(out[i].most, 0))
+            continue;
+        out[i].most = whole;
+        whole = kiln_size_sub(whole, kiln_size_open(0, out[i].name));
     }
     return MIN(names->n, (uint32_t)KILN_DEFINED_MAX);
 }

@@ -65,20 +65,65 @@ most_of(const KilnNode *node)
     return MIN(most, (int64_t)KILN_DIM_MOST);
 }
 
+/* True where @node gives each of the @n elements of its operand a name of up to @most. */
+static bool
+defines_up_to(const KilnNode *node, uint32_t n, int64_t most)
+{
+    const KilnStrings *names = node->op == KILN_OP_define ? &kiln_attrs(node, define)->names : NULL;
+    bool same = names && names->n == n;
+    for (uint32_t k = 0; same && k < n; k++) {
+        KilnDimFacts facts;
+        kiln_dim_facts(kiln_dim_name(node->function->module->dims, names->v[k]), &facts);
+        same = facts.hi == most;
+    }
+    return same;
+}
+
+static const char *
+name_element(const Builder *b, const KilnValue *value, uint32_t k, int64_t most)
+{
+    g_autofree char *word = kiln_define_word(value->name);
+    g_autofree char *wanted =
+        kiln_type_elements(&value->type) > 1 ? g_strdup_printf("%s%u", word, k) : g_strdup(word);
+    return kiln_define_name(b->before->function, wanted, most);
+}
+
+/* Names for the elements of @value, those that it has already where their bound is the same. */
 static KilnValue *
 define(const Builder *b, KilnValue *value)
 {
-    KilnDimTable *dims = b->before->function->module->dims;
     uint32_t n = (uint32_t)kiln_type_elements(&value->type);
     const char *names[KILN_DEFINED_MAX];
     const int64_t most = most_of(b->before);
-    for (uint32_t k = 0; k < n; k++) {
-        g_autofree char *word = kiln_define_word(value->name);
-        g_autofree char *wanted = n > 1 ? g_strdup_printf("%s%u", word, k) : g_strdup(word);
-        names[k] = kiln_dim_as_name(kiln_dim_define(dims, wanted, most));
+    kiln_foreach_use (use, value) {
+        if (defines_up_to(use->user, n, most))
+            return kiln_node_result(use->user, 0);
     }
+    for (uint32_t k = 0; k < n; k++)
+        names[k] = name_element(b, value, k, most);
     const KilnAttrs_define attrs = { .names = { n, names } };
     return build(b, KILN_OP_define, &attrs, value, NULL, NULL);
+}
+
+/* Names for numbers that add up to @whole. The last one says how much more they are, so it must be
+ * 0 in a run. */
+static KilnValue *
+define_parts(const Builder *b, KilnValue *parts, KilnValue *whole)
+{
+    uint32_t n = (uint32_t)kiln_type_elements(&parts->type);
+    const char *names[KILN_DEFINED_MAX];
+    KilnValue *sum = build(b, KILN_OP_reduce_sum, NULL, parts, NULL, NULL);
+    KilnValue *over = build(b, KILN_OP_sub, NULL, sum, whole, NULL);
+    KilnValue *list = build(b, KILN_OP_concat, NULL, parts, over, NULL);
+    if (!list)
+        return NULL;
+    for (uint32_t k = 0; k < n; k++)
+        names[k] = name_element(b, parts, k, most_of(b->before));
+    g_autofree char *word = kiln_define_word(parts->name);
+    g_autofree char *left = g_strconcat(word, "_too_many", NULL);
+    names[n] = kiln_define_name(b->before->function, left, 0);
+    const KilnAttrs_define attrs = { .names = { n + 1, names } };
+    return build(b, KILN_OP_define, &attrs, list, whole, NULL);
 }
 
 /* --- what operators mean --- */
@@ -94,6 +139,21 @@ range_limit(const Builder *b, KilnValue *limit)
                    : NULL;
 }
 
+/* What says where a slice begins and ends is of one type. That of the extents is i64. */
+static void
+widen_slice(const Builder *b)
+{
+    const KilnAttrs_cast wide = kiln_cast_to(KILN_DTYPE_i64);
+    for (uint32_t i = 1; i < b->before->n_operands; i++) {
+        KilnValue *list = kiln_node_operand(b->before, i);
+        if (!list || list->type.dtype == KILN_DTYPE_i64)
+            continue;
+        list = build(b, KILN_OP_cast, &wide, list, NULL, NULL);
+        if (list)
+            kiln_node_set_operand(b->before, i, list);
+    }
+}
+
 /* Negative bounds count from the end; then they are clamped. */
 static KilnValue *
 slice_bounds(const Builder *b, KilnValue *bounds)
@@ -107,6 +167,7 @@ slice_bounds(const Builder *b, KilnValue *bounds)
             return NULL;
     }
     const KilnAttrs_cast wide = kiln_cast_to(KILN_DTYPE_i64);
+    widen_slice(b);
     KilnValue *list = kiln_build_ints(b->before->function, b->before, counted, (uint32_t)n);
     KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, 0), NULL, NULL);
     KilnValue *extents = build(b, KILN_OP_gather, NULL, shape, list, NULL);
@@ -120,28 +181,33 @@ slice_bounds(const Builder *b, KilnValue *bounds)
     return build(b, KILN_OP_min, NULL, least, extents, NULL);
 }
 
-/* The last part is what the others leave. */
+/* Elements [@begin, @end) of @list. */
+static KilnValue *
+part_of(const Builder *b, KilnValue *list, int64_t begin, int64_t end)
+{
+    KilnValue *from = kiln_build_ints(b->before->function, b->before, &begin, 1);
+    KilnValue *to = kiln_build_ints(b->before->function, b->before, &end, 1);
+    return build(b, KILN_OP_slice, NULL, list, from, to);
+}
+
+/* The last part is what the others leave, so that types see that all of them are the whole. */
 static KilnValue *
 split_parts(const Builder *b, KilnValue *parts)
 {
     const KilnValue *x = kiln_node_operand(b->before, 0);
-    KilnFunction *function = b->before->function;
     int64_t n = kiln_type_elements(&parts->type);
-    int axis = x->type.rank < 0 ? -1 : kiln_type_axis(&x->type, kiln_attrs(b->before, split)->axis);
-    if (n < 2 || axis < 0)
+    int64_t axis =
+        x->type.rank < 0 ? -1 : kiln_type_axis(&x->type, kiln_attrs(b->before, split)->axis);
+    if (n < 2 || n >= KILN_DEFINED_MAX || axis < 0)
         return NULL;
-    const KilnAttrs_cast wide = kiln_cast_to(KILN_DTYPE_i64);
-    KilnValue *first = kiln_build_ints(function, b->before, (int64_t[]){ 0 }, 1);
-    KilnValue *last = kiln_build_ints(function, b->before, (int64_t[]){ n - 1 }, 1);
-    KilnValue *place = kiln_build_ints(function, b->before, (int64_t[]){ axis }, 1);
-    KilnValue *stated = build(b, KILN_OP_cast, &wide, parts, NULL, NULL);
-    KilnValue *others = build(b, KILN_OP_slice, NULL, stated, first, last);
-    KilnValue *defined = others ? define(b, others) : NULL;
+    KilnValue *place = kiln_build_ints(b->before->function, b->before, &axis, 1);
     KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, 0), NULL, NULL);
     KilnValue *whole = build(b, KILN_OP_gather, NULL, shape, place, NULL);
-    KilnValue *sum = build(b, KILN_OP_reduce_sum, NULL, defined, NULL, NULL);
+    KilnValue *defined = define_parts(b, parts, whole);
+    KilnValue *first = part_of(b, defined, 0, n - 1);
+    KilnValue *sum = build(b, KILN_OP_reduce_sum, NULL, first, NULL, NULL);
     KilnValue *left = build(b, KILN_OP_sub, NULL, whole, sum, NULL);
-    return build(b, KILN_OP_concat, NULL, defined, left, NULL);
+    return build(b, KILN_OP_concat, NULL, first, left, NULL);
 }
 
 /* --- operands --- */

@@ -46,6 +46,9 @@ emit_define(KilnLower *l, const KilnNode *node, KilnBuffer *numbers, GError **er
         open[i] = defined[i].name;
         open_most[i] = bound.lost ? NULL : bound.dim;
         most[i] = bound.lost ? -1 : bound.n;
+        if (open_most[i] && !kiln_dim_evaluate(open_most[i], kiln_dim_binding_lookup,
+                                               (void *)kiln_open_binding(l->ir), &most[i], error))
+            return FALSE;
         if (!kiln_dim_evaluate(open[i], kiln_dim_binding_lookup, (void *)kiln_open_binding(l->ir),
                                &values[i], error))
             return FALSE;

@@ -334,6 +334,8 @@ check_define(KilnCheck *check, GError **error)
     int64_t n = kiln_type_elements(numbers);
     if (numbers->dtype != KILN_DTYPE_i64 && numbers->dtype != KILN_DTYPE_i32)
         return kiln_check_throw(check, 0, "i64 or i32", error);
+    if (n > KILN_MAX_RANK)
+        return kiln_check_throw(check, 0, "at most one element for each dim of a shape", error);
     return kiln_check_length(check, "values", (uint32_t)n, false, error) &&
            kiln_check_length(check, "most", (uint32_t)n, false, error);
 }

@@ -160,21 +160,34 @@ kiln_definitions_bound(KilnDefinitions *self, const KilnDimBinding *binding)
     }
 }
 
+/* Nothing is written unless all numbers are within their bounds. */
+static gboolean
+check_numbers(const KilnDefinition *item, const KilnDimBinding *binding, const int64_t *numbers,
+              GError **error)
+{
+    for (uint32_t i = 0; i < item->n; i++) {
+        const KilnDefinedName *name = &item->names[i];
+        const int64_t most = name->bound >= 0 ? name->bound : KILN_DIM_MOST;
+        if (numbers[i] < 0 || numbers[i] > most)
+            return kiln_throw(error, KILN_ERROR_RUN,
+                              "dim %s: expected 0..%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
+                              binding->names[name->name].name, most, numbers[i]);
+    }
+    return TRUE;
+}
+
 gboolean
 kiln_definitions_set(const KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
                      const int64_t *numbers, bool *out_changed, GError **error)
 {
     const KilnDefinition *item = &self->items[k];
     *out_changed = false;
+    if (!check_numbers(item, binding, numbers, error))
+        return FALSE;
     for (uint32_t i = 0; i < item->n; i++) {
-        KilnBoundName *name = &binding->names[item->names[i].name];
-        int64_t most = item->names[i].bound;
-        if (numbers[i] < 0 || numbers[i] > (most >= 0 ? most : KILN_DIM_MOST))
-            return kiln_throw(error, KILN_ERROR_RUN,
-                              "dim %s: expected 0 or more%s, found %" G_GINT64_FORMAT, name->name,
-                              most >= 0 ? " within its bound" : "", numbers[i]);
-        *out_changed |= name->number != numbers[i];
-        name->number = numbers[i];
+        int64_t *number = &binding->names[item->names[i].name].number;
+        *out_changed |= *number != numbers[i];
+        *number = numbers[i];
     }
     return TRUE;
 }

@@ -46,7 +46,7 @@ typedef struct KilnDefinitions {
     GArray *sizes;     /* KilnSize: of bytes */
     int64_t *room;     /* per life: bytes at its place */
     KilnSize *outputs; /* per output: its bytes; without an expression where it hangs on none */
-    uint64_t changed;  /* expressions that changed since the run before */
+    uint64_t changed;  /* expressions that changed since all stages were ready for the last time */
 } KilnDefinitions;
 
 /** Those of @made, whose calls and plan exist and whose function has its expressions still. NULL
@@ -62,7 +62,7 @@ void kiln_definitions_bound(KilnDefinitions *self, const KilnDimBinding *binding
 int64_t kiln_definitions_most(const KilnDefinitions *self, const KilnDimBinding *binding,
                               KilnSize size);
 /** Gives the names of definition @k the @numbers. *@out_changed says whether one is another than
- * before. KILN_ERROR_RUN where one is out of bounds. */
+ * before. KILN_ERROR_RUN, and no name changes, where one is out of bounds. */
 gboolean kiln_definitions_set(const KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
                               const int64_t *numbers, bool *out_changed, GError **error);
 

@@ -517,8 +517,8 @@ move(KilnSpecialisation *out, GError **error)
         !kiln_open_move_stage(instance->fields, &instance->next, 0, &changed.mask, error) ||
         !make_ready(out, changed, -1, error))
         return FALSE;
-    if (definitions)
-        definitions->changed = changed.mask;
+    if (definitions) /* a run that failed may have left stages as they were */
+        definitions->changed |= changed.mask;
     see_to_kept(out, changed.mask);
     return TRUE;
 }
@@ -558,9 +558,9 @@ kiln_instance_output_room(const KilnSpecialisation *made, unsigned i)
                                  instance->definitions->outputs[i]);
 }
 
-gboolean
-kiln_instance_define(KilnSpecialisation *made, uint32_t k, const int64_t *numbers,
-                     bool *out_changed, GError **error)
+static gboolean
+define(KilnSpecialisation *made, uint32_t k, const int64_t *numbers, bool *out_changed,
+       GError **error)
 {
     KilnInstance *instance = made->instance;
     KilnDefinitions *definitions = instance->definitions;
@@ -579,6 +579,15 @@ kiln_instance_define(KilnSpecialisation *made, uint32_t k, const int64_t *number
     definitions->changed = last ? 0 : change.mask;
     instance->stands |= last;
     return TRUE;
+}
+
+gboolean
+kiln_instance_define(KilnSpecialisation *made, uint32_t k, const int64_t *numbers,
+                     bool *out_changed, GError **error)
+{
+    gboolean good = define(made, k, numbers, out_changed, error);
+    made->instance->stands &= good;
+    return good;
 }
 
 /* Values that shapes depend on are literals of the open program. */

@@ -2,6 +2,8 @@
 /* Programs whose data decides dims: one session runs with one count after another. */
 #include "graph/dim.h"
 #include "graph/dim/dim_defined.h"
+#include "graph/text/text.h"
+#include "ir/ir.h"
 #include "runtime/open/instance.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
@@ -104,7 +106,7 @@ Test(define, nothing_is_done_for_the_same_count)
     must(kiln_instance_define(session->made, 0, (int64_t[]){ 4 }, &changed, &error), error);
     cr_expect(changed);
     cr_expect_not(kiln_instance_define(session->made, 0, (int64_t[]){ 7 }, &changed, &error));
-    expect_error(&error, KILN_ERROR_RUN, "expected 0 or more within its bound, found 7");
+    expect_error(&error, KILN_ERROR_RUN, "dim n_n: expected 0..6, found 7");
 }
 
 /* Memory of the caller needs room for what is found, and no more. */
@@ -184,6 +186,106 @@ Test(define, one_after_the_other)
     bind(session, 0, FLOATS(1, 0, 2, 1), 4 * sizeof(float));
     run(session);
     expect_floats(session, 1, FLOATS(2), DIMS(1));
+}
+
+/* --- operands that data computes --- */
+
+#define SUMS(dtype)                                                                                \
+    "  %axis = const @axis : i64[1]\n  %k = reduce_sum(%p, %axis) {keepdims=false} : " dtype
+#define AXIS "constants { @axis = [1] : i64[1] @one = [1] : i32[1] @step = [2] : i32[1] }\n"
+
+/* One list may decide several shapes. */
+Test(define, one_operand_of_two_nodes)
+{
+    g_autoptr(KilnSession) session = session_of("graph @f(%x: f32[1], %p: i64[2,2]) {\n" SUMS(
+        "i64[2]\n") "  %a = expand(%x, %k) : f32[?,?]\n  %y = neg(%x) : f32[1]\n"
+                    "  %b = expand(%y, %k) : f32[?,?]\n  %c = sub(%a, %b) : f32[?,?]\n"
+                    "  return %a, %c\n}\n" AXIS);
+    bind(session, 0, FLOATS(3), sizeof(float));
+    bind(session, 1, ((int64_t[]){ 1, 1, 0, 1 }), 4 * sizeof(int64_t));
+    run(session);
+    expect_floats(session, 0, FLOATS(3, 3), DIMS(2, 1));
+    expect_floats(session, 1, FLOATS(6, 6), DIMS(2, 1));
+}
+
+static const char parted[] = "graph @f(%x: f32[6], %p: i64[3,2]) {\n" SUMS(
+    "i64[3]\n") "  %a, %b, %c = split(%x, %k) {axis=0}\n"
+                "  %y = concat(%a, %b, %c) {axis=0} : f32[?]\n"
+                "  %w = concat(%c, %a) {axis=0} : f32[?]\n"
+                "  %z = add(%x, %y) : f32[6]\n"
+                "  return %a, %b, %c, %z, %w\n}\n" AXIS;
+
+/* They must be the whole, as stated parts must; then types know that they are. */
+Test(define, parts_of_a_split)
+{
+    g_autoptr(KilnSession) session = session_of(parted);
+    bind(session, 0, FLOATS(1, 2, 3, 4, 5, 6), 6 * sizeof(float));
+    bind(session, 1, ((int64_t[]){ 1, 1, 0, 0, 2, 2 }), 6 * sizeof(int64_t));
+    run(session);
+    expect_floats(session, 0, FLOATS(1, 2), DIMS(2));
+    expect_floats(session, 1, NULL, DIMS(0));
+    expect_floats(session, 2, FLOATS(3, 4, 5, 6), DIMS(4));
+    expect_floats(session, 3, FLOATS(2, 4, 6, 8, 10, 12), DIMS(6));
+    expect_floats(session, 4, FLOATS(3, 4, 5, 6, 1, 2), DIMS(6));
+    bind(session, 1, ((int64_t[]){ 1, 1, 0, 0, 2, 1 }), 6 * sizeof(int64_t));
+    run_fails(session, KILN_ERROR_RUN, "too_many: expected 0..0, found -1");
+    bind(session, 1, ((int64_t[]){ 1, 1, 0, 0, 2, 3 }), 6 * sizeof(int64_t));
+    run_fails(session, KILN_ERROR_RUN, "too_many: expected 0..0, found 1");
+    bind(session, 1, ((int64_t[]){ 1, 1, 5, 5, -6, 0 }), 6 * sizeof(int64_t));
+    run_fails(session, KILN_ERROR_RUN, "expected 0..6, found 10");
+    bind(session, 1, ((int64_t[]){ 2, 2, 2, 2, -2, 0 }), 6 * sizeof(int64_t));
+    run_fails(session, KILN_ERROR_RUN, "expected 0..6, found -2");
+    bind(session, 1, ((int64_t[]){ 1, 1, 1, 1, 1, 1 }), 6 * sizeof(int64_t));
+    run(session);
+    expect_floats(session, 2, FLOATS(5, 6), DIMS(2));
+}
+
+/* Of i32, beside bounds and steps that are known. */
+Test(define, bounds_of_a_slice)
+{
+    g_autoptr(KilnSession) session = session_of("graph @f(%x: f32[6], %p: i32[1,2]) {\n" SUMS(
+        "i32[1]\n") "  %one = const @one : i32[1]\n  %zero = sub(%one, %one) : i32[1]\n"
+                    "  %two = const @step : i32[1]\n"
+                    "  %a = slice(%x, %one, %k) : f32[?]\n"
+                    "  %b = slice(%x, %k, %one) : f32[?]\n"
+                    "  %c = slice(%x, %zero, %k, %zero, %two) : f32[?]\n"
+                    "  return %a, %b, %c\n}\n" AXIS);
+    bind(session, 0, FLOATS(1, 2, 3, 4, 5, 6), 6 * sizeof(float));
+    bind(session, 1, ((int32_t[]){ 2, 2 }), 2 * sizeof(int32_t));
+    run(session);
+    expect_floats(session, 0, FLOATS(2, 3, 4), DIMS(3));
+    expect_floats(session, 1, NULL, DIMS(0));
+    expect_floats(session, 2, FLOATS(1, 3), DIMS(2));
+    bind(session, 1, ((int32_t[]){ -1, -5 }), 2 * sizeof(int32_t));
+    run(session);
+    expect_floats(session, 0, NULL, DIMS(0));
+    expect_floats(session, 1, FLOATS(1), DIMS(1));
+    bind(session, 1, ((int32_t[]){ 50, 50 }), 2 * sizeof(int32_t));
+    run(session);
+    expect_floats(session, 0, FLOATS(2, 3, 4, 5, 6), DIMS(5));
+    expect_floats(session, 2, FLOATS(1, 3, 5), DIMS(3));
+}
+
+/* --- how many --- */
+
+Test(define, no_more_names_than_a_shape_has_dims)
+{
+#define NINE "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\""
+    static const char graph[] = "graph @f(%p: i64[9]) {\n"
+                                "  %k = define(%p) {names=[" NINE "]} : i64[9]\n"
+                                "  return %k\n}\n";
+    static const char ir[] =
+        "func @f {\n  input @p : i64[9]\n"
+        "  define @in @p {values=[a,b,c,d,e,f,g,h,i], most=[-1,-1,-1,-1,-1,-1,-1,-1,-1]}\n}\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModule) module = kiln_module_parse(graph, strlen(graph), "f.kiln", &error);
+    cr_assert_null(module);
+    cr_expect(strstr(error->message, "names: expected at most 8, found 9"), "%s", error->message);
+    g_clear_error(&error);
+    g_autoptr(KilnIRModule) code = kiln_ir_module_parse(ir, strlen(ir), "f.kiln", &error);
+    cr_assert_null(code);
+    cr_expect(strstr(error->message, "expected at most one element for each dim of a shape"), "%s",
+              error->message);
 }
 
 /* --- names --- */
