@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of eight bits and fewer: floats with few digits, and streams of 2, 4 and 6 bits. */
 #include "graph/base/number.h"
+#include "graph/type.h"
 
 #include <math.h>
 
@@ -111,24 +112,10 @@ kiln_low_float_from_f64(KilnDType dtype, double value, bool saturate, KilnRoundM
 
 /* --- streams of bits --- */
 
-static unsigned
-bits_of(KilnDType dtype)
-{
-    switch (dtype) {
-#define X(id, bits)                                                                                \
-    case KILN_DTYPE_##id:                                                                          \
-        return bits;
-        KILN_FEW_BITS_MAP(X)
-#undef X
-    default:
-        return 8;
-    }
-}
-
 int64_t
 kiln_packed_bytes(KilnDType dtype, int64_t n)
 {
-    int64_t bits = bits_of(dtype);
+    int64_t bits = kiln_dtype_bits(dtype);
     return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
@@ -137,7 +124,7 @@ kiln_pack_elements(KilnDType dtype, void *packed, const void *elements, int64_t 
 {
     const uint8_t *from = elements;
     uint8_t *to = packed;
-    const unsigned bits = bits_of(dtype), mask = (1U << bits) - 1;
+    const unsigned bits = kiln_dtype_bits(dtype), mask = (1U << bits) - 1;
     unsigned held = 0, n_held = 0;
     for (int64_t i = 0; i < n; i++) {
         held |= (from[i] & mask) << n_held;
@@ -157,7 +144,7 @@ kiln_unpack_elements(KilnDType dtype, void *elements, const void *packed, int64_
 {
     const uint8_t *from = packed;
     uint8_t *to = elements;
-    const unsigned bits = bits_of(dtype), mask = (1U << bits) - 1;
+    const unsigned bits = kiln_dtype_bits(dtype), mask = (1U << bits) - 1;
     int64_t whole = bits == 4 && first % 2 == 0 ? n / 2 : 0; /* bytes of big weights */
     for (int64_t i = 0; i < whole; i++) {
         to[2 * i] = from[first / 2 + i] & 15;

@@ -4,17 +4,10 @@
 
 #include "graph/graph.h"
 #include "graph/infer/common.h"
+#include "graph/infer/tree_operands.h"
 
 enum {
-    X,
-    ROOTS,
-    FEATURES,
-    SPLITS,
-    CHILDREN,
-    MISSING,
-    STARTS,
-    TARGETS,
-    WEIGHTS,
+    KILN_TREE_OPERANDS,
     REALS = KILN_SET(f32) | KILN_SET(f64),
     /* of label_encoder: */
     KEYS = 1,

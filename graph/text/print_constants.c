@@ -109,22 +109,16 @@ print_element(KilnDType dtype, const void *bytes, int64_t index, GString *out)
     case KILN_DTYPE_bool:
         print_bool((uint8_t)*at, out);
         break;
-    case KILN_DTYPE_f8e4m3fn:
-    case KILN_DTYPE_f8e4m3fnuz:
-    case KILN_DTYPE_f8e5m2:
-    case KILN_DTYPE_f8e5m2fnuz:
-    case KILN_DTYPE_f8e8m0:
-    case KILN_DTYPE_f6e2m3:
-    case KILN_DTYPE_f6e3m2:
-    case KILN_DTYPE_f4e2m1:
-        print_low_float(dtype, (uint8_t)*at, out);
-        break;
     case KILN_DTYPE_u64:
         g_string_append_printf(out, "%" G_GUINT64_FORMAT,
                                (uint64_t)kiln_element_as_i64(dtype, bytes, index));
         break;
     default:
-        g_string_append_printf(out, "%" G_GINT64_FORMAT, kiln_element_as_i64(dtype, bytes, index));
+        if (kiln_dtype_is_low_float(dtype))
+            print_low_float(dtype, (uint8_t)*at, out);
+        else
+            g_string_append_printf(out, "%" G_GINT64_FORMAT,
+                                   kiln_element_as_i64(dtype, bytes, index));
         break;
     }
 }

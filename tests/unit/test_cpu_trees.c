@@ -2,6 +2,7 @@
 /* The cpu backend's tree_ensemble against the reference, to the bit: trees of many shapes, tests
  * that lead NaN to either branch, and numbers that do not exist. */
 #include "graph/base/number.h"
+#include "graph/infer/tree_operands.h"
 #include "ir/instr.h"
 #include "ir/kernel.h"
 #include "ir/slice.h"
@@ -14,15 +15,8 @@
 static const Tolerance exact = { 0, 0 };
 
 enum {
-    X = 1,
-    ROOTS,
-    FEATURES,
-    SPLITS,
-    CHILDREN,
-    MISSING,
-    STARTS,
-    TARGETS,
-    WEIGHTS,
+    OUT,
+    KILN_TREE_OPERANDS,
     MAX_NODES = 4096
 };
 

@@ -88,7 +88,7 @@ Test(onnx_ml, linear_models)
     expect_refused(graph, "attribute 'intercepts': expected 2 elements, found 3");
     graph = graph_of(ONNX_F32, "N,3");
     NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 3));
-    expect_refused(graph, "expected labels in 'classlabels_ints', found none");
+    expect_refused(graph, "attribute 'classlabels_ints': expected labels, found none");
     graph = graph_of(ONNX_F32, "N,3");
     NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 3), SOME("intercepts", 1),
          ONNX_INTS("classlabels_ints", 3, 7));
@@ -139,6 +139,107 @@ Test(onnx_ml, keys_and_values)
     graph = graph_of(ONNX_I64, "N,3");
     NODE(graph, "OneHotEncoder", "y", onnx_int("zeros", 1));
     expect_refused(graph, "attribute 'cats_int64s': expected categories, found none");
+}
+
+/* One bad attribute each, beside good ones. */
+Test(onnx_ml, bad_attributes_of_features)
+{
+    GByteArray *graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "Scaler", "y", SOME("scale", 3), SOME("offset", 4));
+    expect_refused(graph, "attribute 'offset': expected one number, or one for each of 3 features, "
+                          "found 4");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "Scaler", "y", SOME("scale", 3));
+    expect_refused(graph, "attribute 'offset': expected one number, or one for each of 3 features, "
+                          "found 0");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "FeatureVectorizer", "y", ONNX_INTS("inputdimensions", 3, 3));
+    expect_refused(graph, "attribute 'inputdimensions': expected 1 elements, found 2");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "Binarizer", "y", onnx_text("threshold", "0"));
+    expect_refused(graph, "attribute 'threshold'");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "Imputer", "y", SOME("imputed_value_floats", 3),
+         onnx_text("replaced_value_float", "nan"));
+    expect_refused(graph, "attribute 'replaced_value_float'");
+}
+
+Test(onnx_ml, bad_attributes_of_linear_models)
+{
+    GByteArray *graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "LinearRegressor", "y", SOME("coefficients", 3), onnx_int("targets", 0));
+    expect_refused(graph, "attribute 'targets': expected 1 to 2147483647, found 0");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "LinearRegressor", "y", SOME("coefficients", 3),
+         onnx_text("post_transform", "SOFTPLUS"));
+    expect_refused(graph, "attribute 'post_transform': expected NONE, SOFTMAX, LOGISTIC, "
+                          "SOFTMAX_ZERO or PROBIT, found \"SOFTPLUS\"");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 8), SOME("intercepts", 3),
+         ONNX_INTS("classlabels_ints", 0, 1, 2));
+    expect_refused(graph, "attribute 'coefficients': expected a number for each of 3 targets and 3 "
+                          "features, found 8");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 9), SOME("intercepts", 2),
+         ONNX_INTS("classlabels_ints", 0, 1, 2));
+    expect_refused(graph, "attribute 'intercepts': expected 3 elements, found 2");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 6),
+         ONNX_INTS("classlabels_ints", 0, 1),
+         onnx_texts("classlabels_strings", 2, (const char *const[]){ "a", "b" }));
+    expect_refused(graph,
+                   "attributes 'classlabels_ints' and 'classlabels_strings': expected one of "
+                   "them, found both");
+}
+
+#define SVM(graph, ...)                                                                            \
+    NODE((graph), "SVMClassifier", "y,z", SOME("support_vectors", 6),                              \
+         ONNX_INTS("vectors_per_class", 1, 1), __VA_ARGS__)
+
+Test(onnx_ml, bad_attributes_of_support_vectors)
+{
+    GByteArray *graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "SVMRegressor", "y", SOME("coefficients", 2), SOME("support_vectors", 6),
+         SOME("rho", 1), onnx_int("n_supports", 2), SOME("kernel_params", 2));
+    expect_refused(graph, "attribute 'kernel_params': expected 3 elements, found 2");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "SVMRegressor", "y", SOME("coefficients", 3), SOME("support_vectors", 6),
+         SOME("rho", 1), onnx_int("n_supports", 2));
+    expect_refused(graph, "attribute 'coefficients': expected 2 elements, found 3");
+    graph = graph_of(ONNX_F32, "N,3");
+    NODE(graph, "SVMRegressor", "y", SOME("coefficients", 3));
+    expect_refused(graph, "lacks the attribute 'rho'");
+    graph = graph_of(ONNX_F32, "N,3");
+    SVM(graph, SOME("coefficients", 2), SOME("rho", 1), ONNX_INTS("classlabels_ints", 4));
+    expect_refused(graph, "attribute 'classlabels_ints': expected 2 to 65535 labels, found 1");
+    graph = graph_of(ONNX_F32, "N,3");
+    SVM(graph, SOME("coefficients", 2), SOME("rho", 1), ONNX_INTS("classlabels_ints", 0, 1, 2));
+    expect_refused(graph, "attribute 'vectors_per_class': expected 3 elements, found 2");
+    graph = graph_of(ONNX_F32, "N,3");
+    SVM(graph, SOME("coefficients", 3), SOME("rho", 1), ONNX_INTS("classlabels_ints", 0, 1));
+    expect_refused(graph, "attribute 'coefficients': expected 2 elements, found 3");
+    graph = graph_of(ONNX_F32, "N,3");
+    SVM(graph, SOME("coefficients", 2), SOME("rho", 1), ONNX_INTS("classlabels_ints", 0, 1),
+        SOME("prob_a", 2), SOME("prob_b", 2));
+    expect_refused(graph, "attribute 'prob_a': expected 1 elements, found 2");
+    graph = graph_of(ONNX_F32, "N,3");
+    SVM(graph, SOME("coefficients", 2), SOME("rho", 1), ONNX_INTS("classlabels_ints", 0, 1),
+        SOME("prob_a", 1));
+    expect_refused(graph, "attribute 'prob_b': expected 1 elements, found 0");
+}
+
+Test(onnx_ml, bad_attributes_of_labels)
+{
+    GByteArray *graph = graph_of(ONNX_I64, "N,3");
+    NODE(graph, "LabelEncoder", "y", ONNX_INTS("keys_int64s", 1, 2), SOME("values_floats", 3));
+    expect_refused(graph, "attribute 'values_*': expected 2 elements, one for each key, found 3");
+    graph = graph_of(ONNX_I64, "N,3");
+    NODE(graph, "LabelEncoder", "y", ONNX_INTS("keys_int64s", 1, 2));
+    expect_refused(graph, "expected one of 'values_int64s', 'values_floats' and 'values_tensor', "
+                          "found 0 of them");
+    graph = graph_of(ONNX_I64, "N,3");
+    NODE(graph, "LabelEncoder", "y", onnx_int("keys_tensor", 1), SOME("values_floats", 1));
+    expect_refused(graph, "attribute 'keys_tensor'");
 }
 
 Test(onnx_ml, strings_are_named)

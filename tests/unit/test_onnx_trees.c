@@ -83,27 +83,32 @@ Test(onnx_trees, lists_that_do_not_fit)
 
 Test(onnx_trees, ids_that_do_not_exist)
 {
-    expect_refused("nodes_truenodeids", ONNX_INTS("nodes_truenodeids", 1, 7, 0, 0, 0),
-                   "node 1 of tree 0: expected a node of its tree where the test is true, found 7");
-    expect_refused("nodes_falsenodeids", ONNX_INTS("nodes_falsenodeids", -1, 3, 0, 0, 0),
-                   "node 0 of tree 0: expected a node of its tree where the test is false, found "
-                   "-1");
+    expect_refused(
+        "nodes_truenodeids", ONNX_INTS("nodes_truenodeids", 1, 7, 0, 0, 0),
+        "attribute 'nodes_truenodeids': node 1 of tree 0: expected a node of its tree where "
+        "the test is true, found 7");
+    expect_refused(
+        "nodes_falsenodeids", ONNX_INTS("nodes_falsenodeids", -1, 3, 0, 0, 0),
+        "attribute 'nodes_falsenodeids': node 0 of tree 0: expected a node of its tree where "
+        "the test is false, found -1");
     expect_refused("target_nodeids", ONNX_INTS("target_nodeids", 2, 3, 9),
-                   "weight 2: tree 0 has no node 9");
+                   "attribute 'target_nodeids': weight 2: tree 0 has no node 9");
     expect_refused("target_treeids", ONNX_INTS("target_treeids", 0, 1, 0),
-                   "weight 1: tree 1 has no node 3");
+                   "attribute 'target_nodeids': weight 1: tree 1 has no node 3");
     expect_refused("target_ids", ONNX_INTS("target_ids", 0, 0, 1),
-                   "expected a target from 0 to 0, found 1");
-    expect_refused("nodes_featureids", ONNX_INTS("nodes_featureids", 3, 0, 0, 0, 0),
-                   "node 0 of tree 0: expected a feature from 0 to 2, found 3");
+                   "attribute 'target_ids': weight 2: expected a target from 0 to 0, found 1");
+    expect_refused(
+        "nodes_featureids", ONNX_INTS("nodes_featureids", 3, 0, 0, 0, 0),
+        "attribute 'nodes_featureids': node 0 of tree 0: expected a feature from 0 to 2, found 3");
     expect_refused("nodes_nodeids", ONNX_INTS("nodes_nodeids", 0, 1, 2, 3, 3),
-                   "tree 0: expected one node 3, found two");
+                   "attribute 'nodes_nodeids': tree 0: expected one node 3, found two");
 }
 
 Test(onnx_trees, circles)
 {
     expect_refused("nodes_truenodeids", ONNX_INTS("nodes_truenodeids", 1, 1, 0, 0, 0),
-                   "expected trees, found a branch that leads back to node 1 of tree 0");
+                   "attributes 'nodes_truenodeids' and 'nodes_falsenodeids': expected trees, found "
+                   "a branch that leads back to node 1 of tree 0");
     expect_refused("nodes_truenodeids", ONNX_INTS("nodes_truenodeids", 1, 0, 0, 0, 0),
                    "node 0 of tree 0: expected a node below the root of its tree, to which no "
                    "branch leads");
@@ -183,16 +188,28 @@ expect_bad(uint8_t mode, const char *name, GByteArray *attr, const char *message
 
 Test(onnx_trees, numbers_of_nodes_that_do_not_exist)
 {
-    expect_bad(7, "none", NULL, "node 0: expected a mode from 0 to 6, found 7");
+    expect_bad(7, "none", NULL,
+               "attribute 'nodes_modes': node 0: expected a mode from 0 to 6, found 7");
     expect_bad(6, "none", NULL, "expected a set for each node of mode BRANCH_MEMBER, found fewer");
     expect_bad(0, "tree_roots", ONNX_INTS("tree_roots", 1),
-               "tree 0: expected a root from 0 to 0, found 1");
-    expect_bad(0, "nodes_truenodeids", ONNX_INTS("nodes_truenodeids", 2),
-               "node 0: expected a leaf from 0 to 1 where the test is true, found 2");
-    expect_bad(0, "nodes_falseleafs", ONNX_INTS("nodes_falseleafs", 0),
-               "node 0: expected a node from 0 to 0 where the test is false, found 1");
+               "attribute 'tree_roots': tree 0: expected a root from 0 to 0, found 1");
+    expect_bad(
+        0, "nodes_truenodeids", ONNX_INTS("nodes_truenodeids", 2),
+        "attribute 'nodes_truenodeids': node 0: expected a leaf from 0 to 1 where the test is "
+        "true, found 2");
+    expect_bad(
+        0, "nodes_falseleafs", ONNX_INTS("nodes_falseleafs", 0),
+        "attribute 'nodes_falsenodeids': node 0: expected a node from 0 to 0 where the test is "
+        "false, found 1");
     expect_bad(0, "nodes_trueleafs", ONNX_INTS("nodes_trueleafs", 0),
                "expected trees, found a branch that leads back to node 0");
     expect_bad(0, "leaf_targetids", ONNX_INTS("leaf_targetids", 0, 1),
-               "expected a target from 0 to 0, found 1");
+               "attribute 'leaf_targetids': weight 1: expected a target from 0 to 0, found 1");
+    expect_bad(0, "nodes_featureids", ONNX_INTS("nodes_featureids", 3),
+               "attribute 'nodes_featureids': node 0: expected a feature from 0 to 2, found 3");
+    expect_bad(0, "nodes_falsenodeids", ONNX_INTS("nodes_falsenodeids", 1, 1),
+               "attribute 'nodes_falsenodeids': expected 1 elements, found 2");
+    expect_bad(0, "leaf_targetids", ONNX_INTS("leaf_targetids", 0),
+               "attribute 'leaf_weights': expected 1 elements, found 2");
+    expect_bad(0, "tree_roots", onnx_text("tree_roots", "0"), "attribute 'tree_roots'");
 }

@@ -8,10 +8,10 @@
 #include "backends/cpu/elementwise/block_loops.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/quantized_steps.h"
+#include "backends/cpu/simd/reinterpret.h"
 #include "graph/kiln-types.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #define CAST(name, T, U, expression)                                                               \
     static void name(void *out, const void *in, int64_t n)                                         \
@@ -77,12 +77,14 @@ wide_to_i32(double x, int32_t least, int32_t most)
     return x != x ? 0 : inside;
 }
 
+REINTERPRET(cast_bits, uint32_t, float)
+REINTERPRET(cast_wide, float, uint32_t)
+
 /* The upper 16 bits, rounded half to even. A NaN stays a NaN. */
 static inline uint16_t
 to_bf16(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
+    const uint32_t bits = cast_bits(x);
     const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
     return (uint16_t)((x != x ? bits | 0x400000 : rounded) >> 16);
 }
@@ -90,10 +92,7 @@ to_bf16(float x)
 static inline float
 from_bf16(uint16_t x)
 {
-    const uint32_t bits = (uint32_t)x << 16;
-    float wide;
-    memcpy(&wide, &bits, sizeof wide);
-    return wide;
+    return cast_wide((uint32_t)x << 16);
 }
 
 #define RARE_CAST(name, T, U, expression)                                                          \

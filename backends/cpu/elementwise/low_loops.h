@@ -6,10 +6,9 @@
 
 #include "backends/cpu/elementwise/low.h"
 #include "backends/cpu/elementwise/quantized_steps.h"
+#include "backends/cpu/simd/reinterpret.h"
 #include "graph/base/number.h"
 #include "graph/kiln-types.h"
-
-#include <string.h>
 
 enum {
     F32_MANTISSA = 23,
@@ -18,21 +17,8 @@ enum {
     F32_NAN = 0x7fc00000,
 };
 
-static inline float
-float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t
-bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+REINTERPRET(float_of, float, uint32_t)
+REINTERPRET(bits_of, uint32_t, float)
 
 /* --- floats --- */
 

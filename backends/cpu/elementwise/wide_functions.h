@@ -6,25 +6,13 @@
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_WIDE_FUNCTIONS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_WIDE_FUNCTIONS_H
 
+#include "backends/cpu/simd/reinterpret.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-static inline uint64_t
-wide_bits(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline double
-wide_of(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+REINTERPRET(wide_bits, uint64_t, double)
+REINTERPRET(wide_of, double, uint64_t)
 
 #define WIDE_SIGN (UINT64_C(1) << 63)
 

@@ -5,20 +5,14 @@
 
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
+#include "graph/infer/tree_operands.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    X = 1,
-    ROOTS,
-    FEATURES,
-    SPLITS,
-    CHILDREN,
-    MISSING,
-    STARTS,
-    TARGETS,
-    WEIGHTS,
+    OUT,
+    KILN_TREE_OPERANDS,
     N_OPERANDS
 };
 

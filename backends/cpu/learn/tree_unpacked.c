@@ -3,20 +3,13 @@
  * reads. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/learn/tree_pack.h"
+#include "graph/infer/tree_operands.h"
 
 #include <math.h>
 
 enum {
     OUT,
-    X,
-    ROOTS,
-    FEATURES,
-    SPLITS,
-    CHILDREN,
-    MISSING,
-    STARTS,
-    TARGETS,
-    WEIGHTS
+    KILN_TREE_OPERANDS
 };
 
 typedef struct {

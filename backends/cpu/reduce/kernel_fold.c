@@ -3,9 +3,8 @@
  * logarithms of sums. Floats are accumulated in double, integers in 64 bits, which wrap. Narrower
  * elements are widened a block at a time.
  *
- * Neighbouring dims that are both kept or both reduced are one. Where the innermost is reduced, its
- * rows are folded, else blocks of columns. A result is made by one task, in row-major order of the
- * reduced dims. Operands: result, data.
+ * Where the innermost dim is reduced, its rows are folded, else blocks of columns. A result is made
+ * by one task, in row-major order of the reduced dims. Operands: result, data.
  *
  * mean_variance_normalization and lp_normalization of f32 fold a group in the same way, and write
  * its elements moved and scaled. */
@@ -14,6 +13,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/cut_dims.h"
 #include "backends/cpu/reduce/fold.h"
 #include "graph/base/number.h"
 #include "ir/kernel.h"
@@ -27,12 +27,6 @@ enum {
 };
 
 typedef struct {
-    int rank;
-    int64_t dims[KILN_MAX_RANK], strides[KILN_MAX_RANK];
-    int64_t count;
-} Dims;
-
-typedef struct {
     KilnInstrKind kind;
     KilnDType dtype;
     KilnCpuFold fold;
@@ -40,9 +34,8 @@ typedef struct {
     KilnCpuCastRow widen;          /* NULL: the loop takes the elements as they are */
     KilnCpuExpLoop exp;            /* NULL: not of f32 */
     size_t size;
-    Dims kept, reduced;                   /* but for the innermost dim */
-    bool rows;                            /* the innermost dim is reduced */
-    int64_t inner, count, pieces, bundle; /* count: of elements of a group */
+    CutDims cut;
+    int64_t count, pieces, bundle; /* count: of elements of a group */
     const char *in;
     void *out;
 } Fold;
@@ -68,39 +61,10 @@ fold_of(KilnInstrKind kind)
 }
 
 static void
-add_dim(Dims *dims, int64_t extent, int64_t stride)
+cut(const KilnType *type, KilnInts axes, Fold *f)
 {
-    dims->dims[dims->rank] = extent;
-    dims->strides[dims->rank++] = stride;
-    dims->count *= extent;
-}
-
-static void
-cut_dims(const KilnType *type, KilnInts axes, Fold *f)
-{
-    uint32_t bits = 0;
-    int64_t step = 1, extent[KILN_MAX_RANK], stride[KILN_MAX_RANK];
-    bool reduced[KILN_MAX_RANK];
-    int n = 0; /* merged dims, the innermost first */
-    for (uint32_t i = 0; i < axes.n; i++)
-        bits |= 1u << (axes.v[i] < 0 ? axes.v[i] + type->rank : axes.v[i]);
-    for (int d = type->rank - 1; d >= 0; d--) {
-        const bool red = bits >> d & 1;
-        if (n > 0 && reduced[n - 1] == red) {
-            extent[n - 1] *= type->dims[d];
-        } else {
-            extent[n] = type->dims[d];
-            stride[n] = step;
-            reduced[n++] = red;
-        }
-        step *= type->dims[d];
-    }
-    f->rows = n == 0 || reduced[0];
-    f->inner = n == 0 ? 1 : extent[0];
-    f->kept.count = f->reduced.count = 1;
-    for (int d = n - 1; d > 0; d--)
-        add_dim(reduced[d] ? &f->reduced : &f->kept, extent[d], stride[d]);
-    f->count = f->reduced.count * (f->rows ? f->inner : 1);
+    f->cut = cut_dims(type, bits_of_axes(axes, type->rank));
+    f->count = f->cut.reduced.count * (f->cut.rows ? f->cut.inner : 1);
 }
 
 static int64_t
@@ -147,7 +111,7 @@ fold_some(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFol
             f->widen(wide, x, some);
             x = wide;
         }
-        loop(x, some, f->rows ? folded : folded + i);
+        loop(x, some, f->cut.rows ? folded : folded + i);
     }
 }
 
@@ -155,8 +119,8 @@ fold_some(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFol
 static void
 fold_group(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFolded *folded)
 {
-    for (int64_t i = 0; i < f->reduced.count; i++)
-        fold_some(f, loop, at + offset_of(&f->reduced, i), n, folded);
+    for (int64_t i = 0; i < f->cut.reduced.count; i++)
+        fold_some(f, loop, at + offset_of(&f->cut.reduced, i), n, folded);
 }
 
 /* The logarithm of a sum of exponentials, from which the largest is taken out: of f32. */
@@ -169,8 +133,8 @@ fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpu
         folded[i].f = 0;
     }
     fold_group(f, f->largest, at, n, most);
-    for (int64_t i = 0; i < f->reduced.count; i++) {
-        const float *x = (const float *)(const void *)f->in + at + offset_of(&f->reduced, i);
+    for (int64_t i = 0; i < f->cut.reduced.count; i++) {
+        const float *x = (const float *)(const void *)f->in + at + offset_of(&f->cut.reduced, i);
         for (int64_t k = 0; k < n; k += COLUMNS)
             f->exp(x + k, min_of(COLUMNS, n - k), most, folded);
     }
@@ -218,14 +182,14 @@ run_rows(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Fold *f = data;
-    const int64_t end = min_of((task + 1) * f->bundle, f->kept.count);
+    const int64_t end = min_of((task + 1) * f->bundle, f->cut.kept.count);
     for (int64_t i = task * f->bundle; i < end; i++) {
         KilnCpuFolded folded = start_of(f, f->fold);
-        const int64_t at = offset_of(&f->kept, i);
+        const int64_t at = offset_of(&f->cut.kept, i);
         if (f->exp)
-            fold_exponentials(f, at, f->inner, 1, &folded);
+            fold_exponentials(f, at, f->cut.inner, 1, &folded);
         else
-            fold_group(f, f->loop, at, f->inner, &folded);
+            fold_group(f, f->loop, at, f->cut.inner, &folded);
         store(f, i, folded);
     }
 }
@@ -236,7 +200,8 @@ run_columns(const void *data, int64_t task, int thread)
     (void)thread;
     const Fold *f = data;
     const int64_t i = task / f->pieces, first = task % f->pieces * COLUMNS;
-    const int64_t n = min_of(COLUMNS, f->inner - first), at = offset_of(&f->kept, i) + first;
+    const int64_t n = min_of(COLUMNS, f->cut.inner - first),
+                  at = offset_of(&f->cut.kept, i) + first;
     KilnCpuFolded folded[COLUMNS];
     for (int64_t k = 0; k < n; k++)
         folded[k] = start_of(f, f->fold);
@@ -245,7 +210,7 @@ run_columns(const void *data, int64_t task, int thread)
     else
         fold_group(f, f->loop, at, n, folded);
     for (int64_t k = 0; k < n; k++)
-        store(f, i * f->inner + first + k, folded[k]);
+        store(f, i * f->cut.inner + first + k, folded[k]);
 }
 
 /* The type that the loops have for @dtype, which is widened to it. */
@@ -271,12 +236,12 @@ fold_for(const KilnInstr *instr)
                .size = kiln_dtype_size(type->dtype) };
     const KilnDType folded = folded_type(type->dtype, f.fold);
     /* The attributes of all reductions are the axes alone. */
-    cut_dims(type, kiln_instr_attrs(instr, reduce_sum)->axes, &f);
-    f.loop = (f.rows ? loops->row : loops->columns)[f.fold][folded];
+    cut(type, kiln_instr_attrs(instr, reduce_sum)->axes, &f);
+    f.loop = (f.cut.rows ? loops->row : loops->columns)[f.fold][folded];
     f.widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[type->dtype][folded];
     if (instr->kind == KILN_INSTR_reduce_log_sum_exp) {
-        f.largest = (f.rows ? loops->row : loops->columns)[KILN_CPU_FOLD_max][folded];
-        f.exp = f.rows ? loops->exp_row : loops->exp_columns;
+        f.largest = (f.cut.rows ? loops->row : loops->columns)[KILN_CPU_FOLD_max][folded];
+        f.exp = f.cut.rows ? loops->exp_row : loops->exp_columns;
     }
     return f;
 }
@@ -375,8 +340,8 @@ fold_equal(const Fold *f, KilnCpuFoldLoop loop, KilnCpuFolded *folded)
 {
     int64_t steps = MOST_STEPS;
     Repeated repeated = { .done = 0 };
-    for (int64_t left = f->reduced.count; left > 0 && steps > 0; steps--) {
-        fold_equal_row(f, loop, f->rows ? f->inner : 1, folded, &steps);
+    for (int64_t left = f->cut.reduced.count; left > 0 && steps > 0; steps--) {
+        fold_equal_row(f, loop, f->cut.rows ? f->cut.inner : 1, folded, &steps);
         left = folds_left(&repeated, folded->u, left - 1);
     }
     return steps > 0;
@@ -389,9 +354,9 @@ exponentials_of_equal(const Fold *f, KilnCpuFolded *folded)
     KilnCpuFolded most = start_of(f, KILN_CPU_FOLD_max);
     folded->f = 0;
     fold_equal(f, f->largest, &most);
-    for (int64_t i = 0; i < f->reduced.count; i++) {
-        for (int64_t k = 0; k < (f->rows ? f->inner : 1); k += COLUMNS)
-            f->exp(x, f->rows ? min_of(COLUMNS, f->inner - k) : 1, &most, folded);
+    for (int64_t i = 0; i < f->cut.reduced.count; i++) {
+        for (int64_t k = 0; k < (f->cut.rows ? f->cut.inner : 1); k += COLUMNS)
+            f->exp(x, f->cut.rows ? min_of(COLUMNS, f->cut.inner - k) : 1, &most, folded);
     }
     folded->f = isinf(most.f) ? most.f : most.f + log(folded->f);
 }
@@ -430,13 +395,13 @@ kiln_cpu_fold(const KilnKernelArgs *args)
     f.out = args->data[0];
     if (f.kind == KILN_INSTR_reduce_mean && f.count == 0 && !kiln_dtype_is_float(f.dtype))
         return "mean of no integers";
-    if (f.rows) {
+    if (f.cut.rows) {
         f.bundle = units_per_task(TASK_ELEMENTS, f.count);
-        kiln_cpu_parallel(ceil_div(f.kept.count, f.bundle), args->threads, run_rows, &f);
+        kiln_cpu_parallel(ceil_div(f.cut.kept.count, f.bundle), args->threads, run_rows, &f);
         return NULL;
     }
-    f.pieces = ceil_div(f.inner, COLUMNS);
-    kiln_cpu_parallel(f.kept.count * f.pieces, args->threads, run_columns, &f);
+    f.pieces = ceil_div(f.cut.inner, COLUMNS);
+    kiln_cpu_parallel(f.cut.kept.count * f.pieces, args->threads, run_columns, &f);
     return NULL;
 }
 
@@ -478,7 +443,7 @@ normalize_group(const Normalize *z, int64_t at, int64_t n)
 {
     const Fold *f = &z->f;
     const float *from = (const float *)(const void *)f->in;
-    const int64_t results = f->rows ? 1 : n;
+    const int64_t results = f->cut.rows ? 1 : n;
     KilnCpuFolded sum[COLUMNS], folded[COLUMNS];
     Moved by[COLUMNS];
     for (int64_t k = 0; k < results; k++)
@@ -488,11 +453,11 @@ normalize_group(const Normalize *z, int64_t at, int64_t n)
     fold_group(f, f->loop, at, n, folded);
     for (int64_t k = 0; k < results; k++)
         by[k] = moved_by(z, sum[k].f, folded[k].f);
-    for (int64_t i = 0; i < f->reduced.count; i++) {
-        const int64_t row = at + offset_of(&f->reduced, i);
-        if (f->rows)
+    for (int64_t i = 0; i < f->cut.reduced.count; i++) {
+        const int64_t row = at + offset_of(&f->cut.reduced, i);
+        if (f->cut.rows)
             write_row(z->to + row, from + row, n, by[0]);
-        for (int64_t k = 0; !f->rows && k < n; k++)
+        for (int64_t k = 0; !f->cut.rows && k < n; k++)
             z->to[row + k] = (float)(((double)from[row + k] - by[k].mean) * by[k].scale);
     }
 }
@@ -503,15 +468,15 @@ normalize_task(const void *data, int64_t task, int thread)
     (void)thread;
     const Normalize *z = data;
     const Fold *f = &z->f;
-    if (!f->rows) {
+    if (!f->cut.rows) {
         const int64_t first = task % f->pieces * COLUMNS;
-        normalize_group(z, offset_of(&f->kept, task / f->pieces) + first,
-                        min_of(COLUMNS, f->inner - first));
+        normalize_group(z, offset_of(&f->cut.kept, task / f->pieces) + first,
+                        min_of(COLUMNS, f->cut.inner - first));
         return;
     }
-    const int64_t end = min_of((task + 1) * f->bundle, f->kept.count);
+    const int64_t end = min_of((task + 1) * f->bundle, f->cut.kept.count);
     for (int64_t i = task * f->bundle; i < end; i++)
-        normalize_group(z, offset_of(&f->kept, i), f->inner);
+        normalize_group(z, offset_of(&f->cut.kept, i), f->cut.inner);
 }
 
 static void
@@ -526,14 +491,15 @@ run_normalize(const KilnKernelArgs *args, KilnInts axes, KilnInstrKind norm, boo
     Fold *f = &z.f;
     if (kiln_type_elements(type) == 0)
         return;
-    cut_dims(type, axes, f);
-    f->loop = (f->rows ? loops->row : loops->columns)[fold_of(norm)][KILN_DTYPE_f64];
+    cut(type, axes, f);
+    f->loop = (f->cut.rows ? loops->row : loops->columns)[fold_of(norm)][KILN_DTYPE_f64];
     f->widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[KILN_DTYPE_f32][KILN_DTYPE_f64];
     if (moves)
-        z.sum = (f->rows ? loops->row : loops->columns)[KILN_CPU_FOLD_sum][KILN_DTYPE_f64];
+        z.sum = (f->cut.rows ? loops->row : loops->columns)[KILN_CPU_FOLD_sum][KILN_DTYPE_f64];
     f->bundle = units_per_task(TASK_ELEMENTS, f->count);
-    f->pieces = ceil_div(f->inner, COLUMNS);
-    kiln_cpu_parallel(f->rows ? ceil_div(f->kept.count, f->bundle) : f->kept.count * f->pieces,
+    f->pieces = ceil_div(f->cut.inner, COLUMNS);
+    kiln_cpu_parallel(f->cut.rows ? ceil_div(f->cut.kept.count, f->bundle)
+                                  : f->cut.kept.count * f->pieces,
                       args->threads, normalize_task, &z);
 }
 

@@ -12,6 +12,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/cut_dims.h"
 #include "backends/cpu/reduce/group_sums.h"
 #include "backends/cpu/reduce/pool_windows.h"
 #include "backends/cpu/reduce/reduce.h"
@@ -26,17 +27,9 @@ enum {
 };
 
 typedef struct {
-    int rank;
-    int64_t dims[KILN_MAX_RANK], strides[KILN_MAX_RANK];
-    int64_t count;
-} Dims;
-
-typedef struct {
     KilnInstrKind kind;
     KilnCpuReduction by;
-    Dims kept, reduced;
-    bool rows; /* the innermost dim is reduced; else it is the last of kept */
-    int64_t inner;
+    CutDims cut;
     int64_t length; /* of a sequence */
     int64_t pieces; /* of a row, or of the columns */
     int64_t bundle; /* rows of a task */
@@ -46,65 +39,24 @@ typedef struct {
     double *partial; /* of each piece of each row, where a row has several */
 } Reduce;
 
-static void
-add_dim(Dims *dims, int64_t extent, int64_t stride)
-{
-    dims->dims[dims->rank] = extent;
-    dims->strides[dims->rank] = stride;
-    dims->rank++;
-    dims->count *= extent;
-}
-
-/* @reduced has a bit per dim. Dims of extent 1 are left out. */
-static void
-cut_dims(const KilnType *type, uint32_t reduced, Reduce *r)
-{
-    int64_t step = 1, extent[KILN_MAX_RANK], stride[KILN_MAX_RANK];
-    bool is_reduced[KILN_MAX_RANK];
-    int n = 0; /* merged dims, the innermost first */
-    for (int d = type->rank - 1; d >= 0; d--) {
-        bool red = reduced >> d & 1;
-        if (n > 0 && type->dims[d] == 1)
-            continue;
-        if (n > 0 && (is_reduced[n - 1] == red || extent[n - 1] == 1)) {
-            extent[n - 1] *= type->dims[d];
-            is_reduced[n - 1] = red;
-        } else {
-            extent[n] = type->dims[d];
-            stride[n] = step;
-            is_reduced[n++] = red;
-        }
-        step *= type->dims[d];
-    }
-    r->rows = n == 0 || is_reduced[0];
-    r->inner = n == 0 ? 1 : extent[0];
-    r->kept.count = r->reduced.count = 1;
-    for (int d = n - 1; d > 0; d--)
-        add_dim(is_reduced[d] ? &r->reduced : &r->kept, extent[d], stride[d]);
-}
-
 static uint32_t
 reduced_dims(const KilnInstr *instr)
 {
     if (instr->kind == KILN_INSTR_global_average_pool || instr->kind == KILN_INSTR_global_max_pool)
         return ~3u;
     /* The attributes of all reductions are the axes alone. */
-    const KilnInts axes = kiln_instr_attrs(instr, reduce_sum)->axes;
-    uint32_t bits = 0;
-    for (uint32_t i = 0; i < axes.n; i++)
-        bits |= 1u << (axes.v[i] < 0 ? axes.v[i] + cpu_type(instr, 1)->rank : axes.v[i]);
-    return bits;
+    return bits_of_axes(kiln_instr_attrs(instr, reduce_sum)->axes, cpu_type(instr, 1)->rank);
 }
 
 static Reduce
 reduce_of(const KilnInstr *instr)
 {
-    Reduce r = { .kind = instr->kind,
+    Reduce r = { .cut = cut_dims(cpu_type(instr, 1), reduced_dims(instr)),
+                 .kind = instr->kind,
                  .by = kiln_cpu_reduction_of(instr->kind),
                  .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO) };
-    cut_dims(cpu_type(instr, 1), reduced_dims(instr), &r);
-    r.length = r.reduced.count * (r.rows ? r.inner : 1);
-    r.pieces = r.rows ? MAX(1, ceil_div(r.length, PIECE)) : ceil_div(r.inner, COLUMNS);
+    r.length = r.cut.reduced.count * (r.cut.rows ? r.cut.inner : 1);
+    r.pieces = r.cut.rows ? MAX(1, ceil_div(r.length, PIECE)) : ceil_div(r.cut.inner, COLUMNS);
     r.bundle = units_per_task(TASK_FLOATS, r.length);
     return r;
 }
@@ -156,11 +108,11 @@ reduce_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
 {
     KilnCpuLanes lanes = { .begun = false };
     float group[KILN_CPU_REDUCE_GROUP];
-    int64_t skip = first % r->inner, n_copied = 0;
-    Cursor cursor = cursor_at(&r->reduced, first / r->inner);
+    int64_t skip = first % r->cut.inner, n_copied = 0;
+    Cursor cursor = cursor_at(&r->cut.reduced, first / r->cut.inner);
     while (first < end) {
         const float *x = row + cursor.offset + skip;
-        int64_t n = MIN(r->inner - skip, end - first);
+        int64_t n = MIN(r->cut.inner - skip, end - first);
         const bool whole = n_copied == 0 && (n >= KILN_CPU_REDUCE_GROUP || n == end - first);
         if (whole) {
             n -= n == end - first ? 0 : n % KILN_CPU_REDUCE_GROUP;
@@ -172,8 +124,8 @@ reduce_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
         }
         first += n;
         skip += n;
-        if (skip == r->inner) {
-            walk(&cursor, &r->reduced, 1);
+        if (skip == r->cut.inner) {
+            walk(&cursor, &r->cut.reduced, 1);
             skip = 0;
         }
         if (n_copied == KILN_CPU_REDUCE_GROUP || (n_copied > 0 && first == end)) {
@@ -188,13 +140,13 @@ reduce_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
 static double
 reduce_piece(const Reduce *r, int64_t i, int64_t piece)
 {
-    const float *row = r->in + cursor_at(&r->kept, i).offset;
+    const float *row = r->in + cursor_at(&r->cut.kept, i).offset;
     const int64_t end = MIN((piece + 1) * PIECE, r->length);
     double result = kiln_cpu_reduction_start(r->by);
     for (int64_t at = piece * PIECE; at < end; at += BLOCK) {
         const int64_t n = MIN(BLOCK, end - at);
-        const double block = r->reduced.count == 1 ? r->reducers->reduce[r->by](row + at, n)
-                                                   : reduce_parts(r, row, at, at + n);
+        const double block = r->cut.reduced.count == 1 ? r->reducers->reduce[r->by](row + at, n)
+                                                       : reduce_parts(r, row, at, at + n);
         result = kiln_cpu_reduction_join(r->by, result, block);
     }
     return result;
@@ -205,7 +157,7 @@ run_rows(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Reduce *r = data;
-    const int64_t end = MIN((task + 1) * r->bundle, r->kept.count);
+    const int64_t end = MIN((task + 1) * r->bundle, r->cut.kept.count);
     for (int64_t i = task * r->bundle; i < end; i++)
         r->out[i] = finish(r, reduce_piece(r, i, 0));
 }
@@ -221,7 +173,7 @@ run_piece(const void *data, int64_t task, int thread)
 static void
 join_pieces(const Reduce *r)
 {
-    for (int64_t i = 0; i < r->kept.count; i++) {
+    for (int64_t i = 0; i < r->cut.kept.count; i++) {
         double result = kiln_cpu_reduction_start(r->by);
         for (int64_t k = 0; k < r->pieces; k++)
             result = kiln_cpu_reduction_join(r->by, result, r->partial[i * r->pieces + k]);
@@ -242,7 +194,7 @@ typedef struct {
 static void
 find_rows(Columns *at, KilnCpuColumns *c)
 {
-    const Dims *reduced = &at->r->reduced;
+    const Dims *reduced = &at->r->cut.reduced;
     const int last = reduced->rank - 1;
     c->stride = last < 0 ? 0 : reduced->strides[last];
     for (int64_t k = 0, n; k < c->n; k += n) {
@@ -290,8 +242,8 @@ run_columns(const void *data, int64_t task, int thread)
     const int64_t i = task / r->pieces, first = task % r->pieces * COLUMNS;
     double total[COLUMNS], piece[COLUMNS];
     Columns at = { .r = r,
-                   .x = r->in + cursor_at(&r->kept, i).offset + first,
-                   .width = MIN(COLUMNS, r->inner - first) };
+                   .x = r->in + cursor_at(&r->cut.kept, i).offset + first,
+                   .width = MIN(COLUMNS, r->cut.inner - first) };
     reduce_piece_of_columns(&at, 0, MIN(PIECE, r->length), total);
     for (int64_t row = PIECE; row < r->length; row += PIECE) {
         reduce_piece_of_columns(&at, row, MIN(row + PIECE, r->length), piece);
@@ -299,7 +251,7 @@ run_columns(const void *data, int64_t task, int thread)
             total[k] = kiln_cpu_reduction_join(r->by, total[k], piece[k]);
     }
     for (int64_t k = 0; k < at.width; k++)
-        r->out[i * r->inner + first + k] = finish(r, total[k]);
+        r->out[i * r->cut.inner + first + k] = finish(r, total[k]);
 }
 
 /* --- the instructions --- */
@@ -310,7 +262,7 @@ kiln_cpu_reduce_scratch(const KilnInstr *instr, uint32_t form, int threads)
     (void)form;
     (void)threads;
     Reduce r = reduce_of(instr);
-    return r.rows && r.pieces > 1 ? (size_t)(r.kept.count * r.pieces) * sizeof(double) : 0;
+    return r.cut.rows && r.pieces > 1 ? (size_t)(r.cut.kept.count * r.pieces) * sizeof(double) : 0;
 }
 
 double
@@ -370,13 +322,13 @@ kiln_cpu_reduce(const KilnKernelArgs *args)
     r.in = args->data[1];
     r.out = args->data[0];
     r.partial = args->scratch;
-    if (!r.rows) {
-        if (r.inner > 0)
-            kiln_cpu_parallel(r.kept.count * r.pieces, args->threads, run_columns, &r);
+    if (!r.cut.rows) {
+        if (r.cut.inner > 0)
+            kiln_cpu_parallel(r.cut.kept.count * r.pieces, args->threads, run_columns, &r);
     } else if (r.pieces == 1) {
-        kiln_cpu_parallel(ceil_div(r.kept.count, r.bundle), args->threads, run_rows, &r);
+        kiln_cpu_parallel(ceil_div(r.cut.kept.count, r.bundle), args->threads, run_rows, &r);
     } else {
-        kiln_cpu_parallel(r.kept.count * r.pieces, args->threads, run_piece, &r);
+        kiln_cpu_parallel(r.cut.kept.count * r.pieces, args->threads, run_piece, &r);
         join_pieces(&r);
     }
     return NULL;

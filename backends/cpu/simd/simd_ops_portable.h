@@ -4,6 +4,7 @@
 #ifndef KILN_BACKENDS_CPU_SIMD_SIMD_OPS_PORTABLE_H
 #define KILN_BACKENDS_CPU_SIMD_SIMD_OPS_PORTABLE_H
 
+#include "backends/cpu/simd/reinterpret.h"
 #include "backends/cpu/simd/simd_portable.h"
 
 #include <math.h> /* FP_FAST_FMAF */
@@ -14,21 +15,8 @@ typedef int32_t VI __attribute__((vector_size(16)));
 typedef VI B;
 typedef uint32_t VIWrapping __attribute__((vector_size(16)));
 
-static inline VI
-bits_of(V x)
-{
-    VI bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline V
-from_bits(VI bits)
-{
-    V x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+REINTERPRET(bits_of, VI, V)
+REINTERPRET(from_bits, V, VI)
 
 #define V_SUB(a, b) ((a) - (b))
 #define V_DIV(a, b) ((a) / (b))

@@ -22,20 +22,11 @@ store_from_int(KilnDType to, void *data, int64_t i, RefValue value, bool is_sign
         ((uint16_t *)data)[i] = kiln_f32_to_bf16(near);
         break;
     }
-    case KILN_DTYPE_f64:
-    case KILN_DTYPE_f8e4m3fn:
-    case KILN_DTYPE_f8e4m3fnuz:
-    case KILN_DTYPE_f8e5m2:
-    case KILN_DTYPE_f8e5m2fnuz:
-    case KILN_DTYPE_f8e8m0:
-    case KILN_DTYPE_f6e2m3:
-    case KILN_DTYPE_f6e3m2:
-    case KILN_DTYPE_f4e2m1:
-    case KILN_DTYPE_f16: /* beyond 2^53 an f16 is infinite anyway */
-        ref_store_float(to, data, i, is_signed ? (double)value.s : (double)value.u);
-        break;
     default:
-        ref_store_int(to, data, i, value.s);
+        if (kiln_dtype_is_float(to)) /* beyond 2^53 an f16 is infinite anyway */
+            ref_store_float(to, data, i, is_signed ? (double)value.s : (double)value.u);
+        else
+            ref_store_int(to, data, i, value.s);
         break;
     }
 }

@@ -3,20 +3,13 @@
  * entry after entry of a leaf: their order is part of the meaning. Targets without any entry are 0.
  * Operands: result; rows, roots, features, splits, children, missing, starts, targets, weights. */
 #include "backends/ref/kernel.h"
+#include "graph/infer/tree_operands.h"
 
 #include <math.h>
 
 enum {
     OUT,
-    X,
-    ROOTS,
-    FEATURES,
-    SPLITS,
-    CHILDREN,
-    MISSING,
-    STARTS,
-    TARGETS,
-    WEIGHTS
+    KILN_TREE_OPERANDS
 };
 
 static int64_t

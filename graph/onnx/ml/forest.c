@@ -5,6 +5,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "graph/infer/tree_operands.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/learn.h"
 #include "graph/tensor.h"
@@ -280,11 +281,13 @@ store_all(Builder *b, const KilnOnnxSteps *s)
         g_autofree char *name = forest->name(forest->data, i);
         if (!node->reached)
             return kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error,
-                                   "%s: expected a node below the root of its tree, to which no "
-                                   "branch leads",
+                                   KILN_FOREST_BRANCHES
+                                   "%s: expected a node below the root of its tree, to "
+                                   "which no branch leads",
                                    name);
-        return kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error,
-                               "expected trees, found a branch that leads back to %s", name);
+        return kiln_onnx_throw(
+            s->call, KILN_ERROR_INVALID, s->error,
+            KILN_FOREST_BRANCHES "expected trees, found a branch that leads back to %s", name);
     }
     if (b->parked) { /* whose other branch must exist, too */
         const int64_t end = make_room(b, 1);
@@ -305,15 +308,7 @@ put(KilnDType dtype, void *data, guint i, double value)
 }
 
 enum {
-    X,
-    ROOTS,
-    FEATURES,
-    SPLITS,
-    CHILDREN,
-    MISSING,
-    STARTS,
-    TARGETS,
-    WEIGHTS,
+    KILN_TREE_OPERANDS,
     N_OPERANDS
 };
 
@@ -427,18 +422,19 @@ check_numbers(const KilnOnnxSteps *s, const KilnForest *forest, const KilnValue 
         if (node->mode == KILN_BRANCH_LEAF || (node->feature >= 0 && node->feature < features))
             continue;
         g_autofree char *name = forest->name(forest->data, i);
-        return kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error,
-                               "%s: expected a feature from 0 to %" G_GINT64_FORMAT
-                               ", found %" G_GINT64_FORMAT,
-                               name, features - 1, node->feature);
+        return kiln_onnx_throw(
+            s->call, KILN_ERROR_INVALID, s->error,
+            "attribute 'nodes_featureids': %s: expected a feature from 0 to %" G_GINT64_FORMAT
+            ", found %" G_GINT64_FORMAT,
+            name, features - 1, node->feature);
     }
     for (guint e = 0; e < forest->entries->len; e++) {
         const int64_t target = g_array_index(forest->entries, KilnForestEntry, e).target;
         if (target < 0 || target >= forest->n_targets)
             return kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error,
-                                   "weight %u: expected a target from 0 to %" G_GINT64_FORMAT
-                                   ", found %" G_GINT64_FORMAT,
-                                   e, forest->n_targets - 1, target);
+                                   "attribute '%s': weight %u: expected a target from 0 to "
+                                   "%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
+                                   forest->targets, e, forest->n_targets - 1, target);
     }
     return TRUE;
 }
@@ -447,7 +443,8 @@ KilnValue *
 kiln_forest_build(const KilnOnnxSteps *s, KilnForest *forest, KilnValue *x)
 {
     if (!forest->roots->len) {
-        kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error, "expected trees, found none");
+        kiln_onnx_throw(s->call, KILN_ERROR_INVALID, s->error,
+                        "attribute 'tree_roots': expected trees, found none");
         return NULL;
     }
     if (!check_numbers(s, forest, x))

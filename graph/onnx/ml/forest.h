@@ -56,11 +56,15 @@ typedef struct {
     GArray *roots;   /* int64_t: numbers of nodes */
     bool complete;   /* all nodes must be reached from roots */
     int64_t n_targets;
+    const char *targets;   /* the attribute that names them */
     const char *aggregate; /* SUM, AVERAGE, MIN, MAX */
     /* Names node @i as the model does; freed with g_free(). */
     char *(*name)(const void *data, int64_t i);
     const void *data;
 } KilnForest;
+
+/** Begins an error of branches that make no tree. */
+#define KILN_FOREST_BRANCHES "attributes 'nodes_truenodeids' and 'nodes_falsenodeids': "
 
 void kiln_forest_init(KilnForest *forest);
 void kiln_forest_clear(KilnForest *forest);

@@ -92,6 +92,13 @@ kiln_onnx_convert_label_encoder(KilnOnnxCall *call, GError **error)
         return kiln_onnx_unsupported(call, error, "attribute 'classes_strings': strings");
     KilnValue *keys = x ? list_of(&s, "keys") : NULL;
     KilnValue *values = keys ? list_of(&s, "values") : NULL;
+    const int64_t n_keys = values ? kiln_type_elements(&keys->type) : 0;
+    const int64_t n_values = values ? kiln_type_elements(&values->type) : 0;
+    if (n_keys != n_values)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "attribute 'values_*': expected %" G_GINT64_FORMAT
+                               " elements, one for each key, found %" G_GINT64_FORMAT,
+                               n_keys, n_values);
     KilnValue *otherwise = values ? default_of(&s, values) : NULL;
     if (!otherwise)
         return FALSE;

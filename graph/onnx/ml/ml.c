@@ -74,12 +74,15 @@ kiln_onnx_ml_take_labels(KilnOnnxCall *call, const char *ints, KilnInts *out, GE
     if (!kiln_onnx_take_ints(call, ints, out, &there, error))
         return FALSE;
     if (texts && texts->proto->n_strings && out->n)
-        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "expected one of '%s' and 'classlabels_strings', found both", ints);
+        return kiln_onnx_throw(
+            call, KILN_ERROR_INVALID, error,
+            "attributes '%s' and 'classlabels_strings': expected one of them, found "
+            "both",
+            ints);
     if (texts && texts->proto->n_strings)
         return kiln_onnx_unsupported(call, error, "labels that are strings");
     return out->n > 0 || kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                                         "expected labels in '%s', found none", ints);
+                                         "attribute '%s': expected labels, found none", ints);
 }
 
 KilnValue *

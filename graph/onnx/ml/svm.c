@@ -157,7 +157,8 @@ take_classes(Classifier *c)
         return TRUE;
     if (c->n < 2 || c->n > G_MAXUINT16)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "expected 2 to 65535 labels, found %u", c->labels.n);
+                               "attribute 'classlabels_ints': expected 2 to 65535 labels, found %u",
+                               c->labels.n);
     return kiln_onnx_ml_check_length(call, "vectors_per_class", c->counts.n, c->n, error) &&
            kiln_onnx_ml_check_length(call, "rho", c->m.rho.n, c->pairs, error) &&
            kiln_onnx_ml_check_length(call, "prob_a", c->a.n, c->a.n ? c->pairs : 0, error) &&

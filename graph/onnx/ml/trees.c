@@ -99,10 +99,11 @@ find_branch(const KilnOnnxCall *call, const Lists *l, int64_t i, bool yes, int64
     const int64_t n = leaf ? l->targets.n : l->features.n, id = (yes ? l->yes : l->no).v[i];
     if (id < 0 || id >= n)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "node %" G_GINT64_FORMAT
+                               "attribute '%s': node %" G_GINT64_FORMAT
                                ": expected a %s from 0 to %" G_GINT64_FORMAT
                                " where the test is %s, found %" G_GINT64_FORMAT,
-                               i, leaf ? "leaf" : "node", n - 1, yes ? "true" : "false", id);
+                               yes ? "nodes_truenodeids" : "nodes_falsenodeids", i,
+                               leaf ? "leaf" : "node", n - 1, yes ? "true" : "false", id);
     *out = leaf ? l->features.n + id : id;
     return TRUE;
 }
@@ -151,7 +152,9 @@ read_tests(const KilnOnnxCall *call, const Lists *l, KilnForest *forest, GError 
         const double mode = g_array_index(l->modes.v, double, i);
         if (!(mode >= 0 && mode <= KILN_BRANCH_MEMBER))
             return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                                   "node %u: expected a mode from 0 to 6, found %g", i, mode);
+                                   "attribute 'nodes_modes': node %u: expected a mode from 0 to 6, "
+                                   "found %g",
+                                   i, mode);
         node->mode = (KilnBranch)mode;
         node->feature = l->features.v[i];
         node->split = g_array_index(l->splits.v, double, i);
@@ -169,6 +172,7 @@ read_forest(const KilnOnnxCall *call, const Lists *l, KilnForest *forest, GError
 {
     g_array_set_size(forest->nodes, l->features.n + l->targets.n);
     forest->name = name_of;
+    forest->targets = "leaf_targetids";
     if (!read_tests(call, l, forest, error))
         return FALSE;
     for (uint32_t i = 0; i < l->targets.n; i++) {
@@ -181,7 +185,8 @@ read_forest(const KilnOnnxCall *call, const Lists *l, KilnForest *forest, GError
         const int64_t root = l->roots.v[i];
         if (root < 0 || root >= l->features.n)
             return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                                   "tree %u: expected a root from 0 to %u, found %" G_GINT64_FORMAT,
+                                   "attribute 'tree_roots': tree %u: expected a root from 0 to %u, "
+                                   "found %" G_GINT64_FORMAT,
                                    i, l->features.n - 1, root);
         g_array_append_val(forest->roots, root);
     }

@@ -132,8 +132,8 @@ read_ids(Reader *r, KilnInts trees, KilnInts ids, GError **error)
         const Id *id = &g_array_index(r->ids, Id, i);
         if (by_id(id - 1, id) == 0)
             return kiln_onnx_throw(r->call, KILN_ERROR_INVALID, error,
-                                   "tree %" G_GINT64_FORMAT ": expected one node %" G_GINT64_FORMAT
-                                   ", found two",
+                                   "attribute 'nodes_nodeids': tree %" G_GINT64_FORMAT
+                                   ": expected one node %" G_GINT64_FORMAT ", found two",
                                    id->tree, id->id);
     }
     return TRUE;
@@ -173,10 +173,11 @@ find_branches(const Reader *r, int64_t i, int64_t tree, const int64_t ids[2], GE
         if (*branches[b] >= 0)
             continue;
         g_autofree char *name = r->forest->name(r->forest->data, i);
-        return kiln_onnx_throw(r->call, KILN_ERROR_INVALID, error,
-                               "%s: expected a node of its tree where the test is %s, found "
-                               "%" G_GINT64_FORMAT,
-                               name, b ? "false" : "true", ids[b]);
+        return kiln_onnx_throw(
+            r->call, KILN_ERROR_INVALID, error,
+            "attribute '%s': %s: expected a node of its tree where the test is %s, "
+            "found %" G_GINT64_FORMAT,
+            b ? "nodes_falsenodeids" : "nodes_truenodeids", name, b ? "false" : "true", ids[b]);
     }
     return TRUE;
 }
@@ -239,8 +240,9 @@ find_roots(const Reader *r, KilnInts trees, GError **error)
         if (g_hash_table_contains(done, &trees.v[i]))
             continue;
         g_autofree char *name = forest->name(forest->data, i);
-        return kiln_onnx_throw(r->call, KILN_ERROR_INVALID, error,
-                               "expected trees, found a branch that leads back to %s", name);
+        return kiln_onnx_throw(
+            r->call, KILN_ERROR_INVALID, error,
+            KILN_FOREST_BRANCHES "expected trees, found a branch that leads back to %s", name);
     }
     return TRUE;
 }
@@ -290,9 +292,9 @@ read_weights(const Reader *r, const char *prefix, bool *wide, GError **error)
                                         g_array_index(weights.v, double, i) };
         if (entry.node < 0)
             return kiln_onnx_throw(r->call, KILN_ERROR_INVALID, error,
-                                   "weight %" G_GINT64_FORMAT ": tree %" G_GINT64_FORMAT
-                                   " has no node %" G_GINT64_FORMAT,
-                                   i, lists[0].v[i], lists[1].v[i]);
+                                   "attribute '%s': weight %" G_GINT64_FORMAT
+                                   ": tree %" G_GINT64_FORMAT " has no node %" G_GINT64_FORMAT,
+                                   names[1], i, lists[0].v[i], lists[1].v[i]);
         g_array_append_val(r->forest->entries, entry);
     }
     *wide |= weights.wide;
@@ -321,6 +323,7 @@ kiln_trees_read_ids(KilnOnnxCall *call, const char *prefix, KilnForest *forest, 
     named[1] = lists.ids;
     forest->name = name_of;
     forest->data = named;
+    forest->targets = strcmp(prefix, "class") == 0 ? "class_ids" : "target_ids";
     forest->complete = true;
     *out_wide = lists.splits.wide;
     good = good && read_nodes(&r, &lists, error) && read_weights(&r, prefix, out_wide, error);
