@@ -100,6 +100,7 @@ def probes():
     yield from reductions()
     yield from samplings()
     yield from others()
+    yield from narrow()
 
 
 def einsums():
@@ -225,6 +226,31 @@ def others():
         weights = [values((1, gates * 128, 64), "f32", 1, -0.1, 0.1), values((1, gates * 128, 128), "f32", 2, -0.1, 0.1),
                    values((1, gates * 256,), "f32", 3, -0.1, 0.1), np.arange(17, 33).astype(np.int32)]
         yield Probe(name, "with lengths", [(32, 16, 64)], weights, hidden_size=128)
+
+
+def narrow():
+    """Shapes that leave vectors little to do, and operators that models have once."""
+    weights = np.full((64, 1, 4, 4), 0.25, np.float32)
+    boxes = np.sort(np.random.default_rng(7).uniform(0, 100, (1, 1000, 2, 2)), axis=2).reshape(1, 1000, 4).astype(np.float32)
+    yield Probe("BatchNormalization", "(4096, 512)", [(4096, 512)], [np.full(512, x, np.float32) for x in (2, 0.5, 0.1, 1)], opset=15)
+    yield Probe("Transpose", "NHWC to NCHW of 3", [(1, 224, 224, 3)], perm=[0, 3, 1, 2], types=("f32", "u8"))
+    yield Probe("Transpose", "NCHW to NHWC of 3", [(1, 3, 224, 224)], perm=[0, 2, 3, 1], types=("f32", "u8"))
+    yield Probe("SpaceToDepth", "2", [(1, 64, 112, 112)], blocksize=2, opset=13)
+    yield Probe("DepthToSpace", "2", [(1, 256, 56, 56)], blocksize=2, opset=13)
+    yield Probe("Softmax", "(65536, 10)", [(65536, 10)], axis=-1)
+    yield Probe("Softmax", "(12, 197, 197)", [(12, 197, 197)], axis=-1, types=("f64",))
+    yield Probe("GatherElements", "axis 1", [(1024, 1024), indices((1024, 1024), 1024)], axis=1)
+    yield Probe("GatherElements", "axis 0", [(1024, 1024), indices((1024, 1024), 1024)], axis=0)
+    yield Probe("Concat", "columns", [(200000, 1)] * 4, axis=1)
+    yield Probe("Split", "columns", [(200000, 4)], [i64(1, 1, 1, 1)], outputs=4, axis=1)
+    yield Probe("MaxPool", "3x3 dilated", [(1, 64, 56, 56)], kernel_shape=[3, 3], dilations=[2, 2])
+    yield Probe("MaxUnpool", "2x2", [(1, 64, 56, 56), indices((1, 64, 56, 56), 64 * 112 * 112)], kernel_shape=[2, 2], strides=[2, 2], opset=11)
+    yield Probe("ConvTranspose", "depthwise 4x4 s2", [(1, 64, 28, 28)], [weights], group=64, strides=[2, 2], pads=[1, 1, 1, 1])
+    yield Probe("GridSample", "bilinear", [(1, 32, 64, 64), values((1, 64, 64, 2), "f32", 9, -1, 1)], mode="bilinear", opset=16)
+    yield Probe("MatMulInteger", "256 live", [(256, 256), (256, 256)], opset=10, types=("u8",))
+    yield Probe("NonMaxSuppression", "1000 boxes", [boxes, values((1, 1, 1000), "f32", 8, 0, 1)],
+                [i64(100), np.array([0.5], np.float32), np.array([0.1], np.float32)], opset=11)
+    yield Probe("Unique", "sorted 64K", [indices((65536,), 5000)], outputs=4, opset=11)
 
 
 def peer(path, arrays):

@@ -3,11 +3,18 @@
  * element type: each states which element goes where as a nest of loops. Operands: result, data; of
  * concat any number.
  */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/columns.h"
 #include "backends/cpu/movement/strided.h"
 #include "backends/cpu/movement/strided_operands.h"
+#include "backends/cpu/parallel.h"
 
 #include <string.h>
+
+enum {
+    ROWS = 4096, /* of a task that joins columns */
+};
 
 bool
 kiln_cpu_movement_supports(const KilnInstr *instr)
@@ -47,6 +54,51 @@ kiln_cpu_transpose(const KilnKernelArgs *args)
     return NULL;
 }
 
+/* --- concat of columns --- */
+
+typedef struct {
+    char *to;
+    const char *columns[KILN_CPU_COLUMNS_MOST];
+    KilnCpuJoinColumns join;
+    int64_t n, size, rows; /* n: of columns */
+} Columns;
+
+static void
+join_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Columns *c = data;
+    const int64_t first = task * ROWS, n = min_of(ROWS, c->rows - first);
+    const char *columns[KILN_CPU_COLUMNS_MOST];
+    for (int64_t k = 0; k < c->n; k++)
+        columns[k] = c->columns[k] + first * c->size;
+    c->join(c->to + first * c->n * c->size, columns, n);
+}
+
+/* Joins parts of one element in each row of the result; false where they are others. */
+static bool
+join_columns(const KilnKernelArgs *args, int axis)
+{
+    const KilnType *out = cpu_type(args->instr, 0);
+    const int64_t size = (int64_t)kiln_dtype_size(out->dtype), n = args->instr->n_operands - 1;
+    Columns c = { .to = args->data[0], .n = n, .size = size, .rows = 1 };
+    bool good = kiln_cpu_has_columns(n) && !kiln_buffer_is_strided(args->instr->operands[0].buffer);
+    for (uint32_t i = 1; good && i < args->instr->n_operands; i++) {
+        const KilnType *part = cpu_type(args->instr, i);
+        for (int d = axis; d < part->rank; d++)
+            good &= part->dims[d] == 1;
+        good &= !kiln_buffer_is_strided(args->instr->operands[i].buffer);
+        c.columns[i - 1] = args->data[i];
+    }
+    if (!good)
+        return false;
+    for (int d = 0; d < axis; d++)
+        c.rows *= out->dims[d];
+    c.join = kiln_cpu_columns()->join[__builtin_ctzll((unsigned long long)size)][n];
+    kiln_cpu_parallel(ceil_div(c.rows, ROWS), args->threads, join_task, &c);
+    return true;
+}
+
 const char *
 kiln_cpu_concat(const KilnKernelArgs *args)
 {
@@ -54,6 +106,8 @@ kiln_cpu_concat(const KilnKernelArgs *args)
     int axis = kiln_type_axis(out, kiln_instr_attrs(args->instr, concat)->axis);
     size_t size = kiln_dtype_size(out->dtype);
     int64_t to[KILN_MAX_RANK], from[KILN_MAX_RANK], at = 0;
+    if (join_columns(args, axis))
+        return NULL;
     kiln_cpu_strides(args->instr, 0, to);
     for (uint32_t i = 1; i < args->instr->n_operands; i++) {
         const KilnType *part = cpu_type(args->instr, i);

@@ -6,6 +6,7 @@
 #include "backends/cpu/movement/strided.h"
 
 #include "backends/cpu/extents.h"
+#include "backends/cpu/movement/columns.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -22,7 +23,15 @@ typedef struct {
     char *to;
     const char *from;
     int64_t n0, n1, to0, to1, from0, from1;
+    const KilnCpuColumns *columns;
 } Piece;
+
+/* True where @stride bytes are as many elements of @size as there are loops for. */
+static inline bool
+columns_of(int64_t stride, int64_t size)
+{
+    return stride % size == 0 && kiln_cpu_has_columns(stride / size);
+}
 
 /* Bytes that lie side by side: one unit of n0 bytes per turn of loop 1. */
 static void
@@ -34,24 +43,28 @@ runs(const Piece *p)
 
 // clang-format off
 #define SIZE 1
+#define SIZE_LOG 0
 #define UNIT uint8_t
 #define LANES 16
 #define LOW  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #include "backends/cpu/movement/strided_tiles.h"
 #define SIZE 2
+#define SIZE_LOG 1
 #define UNIT uint16_t
 #define LANES 8
 #define LOW  0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #include "backends/cpu/movement/strided_tiles.h"
 #define SIZE 4
+#define SIZE_LOG 2
 #define UNIT uint32_t
 #define LANES 4
 #define LOW  0, 4, 1, 5
 #define HIGH 2, 6, 3, 7
 #include "backends/cpu/movement/strided_tiles.h"
 #define SIZE 8
+#define SIZE_LOG 3
 #define UNIT uint64_t
 #define LANES 2
 #define LOW  0, 2
@@ -271,7 +284,7 @@ kiln_cpu_nest_copy(const KilnCpuNest *nest, const KilnCpuEnds *ends)
         memcpy(ends->to, ends->from, ends->size);
         return;
     }
-    Copy copy = { .first = { .to = ends->to, .from = ends->from } };
+    Copy copy = { .first = { .to = ends->to, .from = ends->from, .columns = kiln_cpu_columns() } };
     make_pieces(&copy, &loops);
     kiln_cpu_parallel(ceil_div(copy.pieces, copy.pieces_per_task), ends->threads, run_task, &copy);
 }

@@ -2,8 +2,9 @@
 /* The template of copies of two loops over units of SIZE bytes. It copies rows and planes. One loop
  * of a plane runs along the target, the other along the source. Planes are transposed in
  * registers, LANES × LANES units at a time. Each of log2(LANES) rounds interleaves vector k with
- * vector k + LANES / 2. strided.c includes this once per size. It defines SIZE, UNIT (an integer of
- * SIZE bytes), LANES and the interleavings LOW and HIGH. A unit may lie at any address. */
+ * vector k + LANES / 2. strided.c includes this once per size. It defines SIZE and its
+ * logarithm SIZE_LOG, UNIT (an integer of SIZE bytes), LANES and the interleavings LOW and HIGH. A
+ * unit may lie at any address. */
 
 #define PASTE_(a, b) a##b
 
@@ -30,6 +31,8 @@ NAME(rows)(const Piece *p)
             UNIT unit = NAME(load)(from);
             for (int64_t i = 0; i < p->n0; i++)
                 memcpy(to + i * SIZE, &unit, SIZE);
+        } else if (p->to0 == SIZE && columns_of(p->from0, SIZE)) {
+            p->columns->pick[SIZE_LOG][p->from0 / SIZE](to, from, p->n0);
         } else if (p->to0 == SIZE) {
             for (int64_t i = 0; i < p->n0; i++)
                 memcpy(to + i * SIZE, from + i * p->from0, SIZE);
@@ -60,32 +63,24 @@ NAME(block)(char *to, int64_t to1, const char *from, int64_t from0)
         memcpy(to + j * to1, &a[j], 16);
 }
 
-/* Interleaves two rows into one: a plane of two rows whose target has no gaps. */
-static void
-NAME(zip)(const Piece *p)
-{
-    int64_t whole = p->n1 / LANES * LANES;
-    for (int64_t j = 0; j < whole; j += LANES) {
-        NAME(Lanes) a, b, zipped;
-        memcpy(&a, p->from + j * SIZE, 16);
-        memcpy(&b, p->from + p->from0 + j * SIZE, 16);
-        zipped = __builtin_shufflevector(a, b, LOW);
-        memcpy(p->to + 2 * j * SIZE, &zipped, 16);
-        zipped = __builtin_shufflevector(a, b, HIGH);
-        memcpy(p->to + 2 * j * SIZE + 16, &zipped, 16);
-    }
-    for (int64_t j = whole; j < p->n1; j++) {
-        memcpy(p->to + 2 * j * SIZE, p->from + j * SIZE, SIZE);
-        memcpy(p->to + (2 * j + 1) * SIZE, p->from + p->from0 + j * SIZE, SIZE);
-    }
-}
-
-/* Copies a plane. to0 and from1 are SIZE. */
+/* Copies a plane. to0 and from1 are SIZE. Few columns have loops of their own. */
 static void
 NAME(plane)(const Piece *p)
 {
-    if (p->n0 == 2 && p->to1 == 2 * SIZE) {
-        NAME(zip)(p);
+    const bool joins = p->to1 == p->n0 * SIZE && columns_of(p->to1, SIZE);
+    const bool splits = p->from0 == p->n1 * SIZE && columns_of(p->from0, SIZE);
+    if (joins) {
+        const char *columns[KILN_CPU_COLUMNS_MOST];
+        for (int64_t k = 0; k < p->n0; k++)
+            columns[k] = p->from + k * p->from0;
+        p->columns->join[SIZE_LOG][p->n0](p->to, columns, p->n1);
+        return;
+    }
+    if (splits) {
+        char *columns[KILN_CPU_COLUMNS_MOST];
+        for (int64_t k = 0; k < p->n1; k++)
+            columns[k] = p->to + k * p->to1;
+        p->columns->split[SIZE_LOG][p->n1](columns, p->from, p->n0);
         return;
     }
     int64_t whole0 = p->n0 / LANES * LANES, whole1 = p->n1 / LANES * LANES;
@@ -106,6 +101,7 @@ NAME(plane)(const Piece *p)
 #undef BLOCK
 #undef UNIT
 #undef SIZE
+#undef SIZE_LOG
 #undef LANES
 #undef LOW
 #undef HIGH
