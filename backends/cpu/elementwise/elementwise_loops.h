@@ -35,13 +35,19 @@ enum {
             V_STORE_SOME(out + i, V_MASK(n - i), op_##id(V_LOAD_SOME(x + i, V_MASK(n - i)), p));   \
     }
 
-/* The compiler makes vectors of these. */
+/* The compiler makes vectors of these. Results wait in a block, because they may lie where @x does.
+ */
 #define WIDE(id)                                                                                   \
     static void unary_##id(float *out, const float *x, int64_t n, const KilnCpuParams *p)          \
     {                                                                                              \
+        float block[ANGLES];                                                                       \
         (void)p;                                                                                   \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            out[i] = (float)wide_##id((double)x[i]);                                               \
+        for (int64_t i = 0; i < n; i += ANGLES) {                                                  \
+            const int64_t length = n - i < ANGLES ? n - i : ANGLES;                                \
+            for (int64_t k = 0; k < length; k++)                                                   \
+                block[k] = (float)wide_##id((double)x[i + k]);                                     \
+            memcpy(out + i, block, (size_t)length * sizeof block[0]);                              \
+        }                                                                                          \
     }
 /* Angles of very many turns are left to the library. */
 #define ANGLE(id)                                                                                  \

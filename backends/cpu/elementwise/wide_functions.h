@@ -2,7 +2,7 @@
 /* Trigonometric and hyperbolic functions of f32, computed in f64 and rounded once. They are plain C
  * without branches and calls, so that the compiler can vectorise loops over them. Sums and products
  * alone: every instruction set has the same bits. Polynomials are the series of Taylor, cut where
- * the rest is below 2^-33 of the result. */
+ * the rest is below 2^-33 of the result, if nothing else is said. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_WIDE_FUNCTIONS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_WIDE_FUNCTIONS_H
 
@@ -11,13 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A call that stays would keep a loop from becoming vectors. */
+#define WIDE_FUNCTION static inline __attribute__((always_inline))
+
 REINTERPRET(wide_bits, uint64_t, double)
 REINTERPRET(wide_of, double, uint64_t)
 
 #define WIDE_SIGN (UINT64_C(1) << 63)
 
 /* The magnitude of @x with the sign of @from. */
-static inline double
+WIDE_FUNCTION double
 wide_signed(double x, double from)
 {
     return wide_of((wide_bits(x) & ~WIDE_SIGN) | (wide_bits(from) & WIDE_SIGN));
@@ -37,7 +40,7 @@ typedef struct {
 } WideAngle;
 
 /* pi / 2 in three parts, of which the first two have 33 bits. */
-static inline WideAngle
+WIDE_FUNCTION WideAngle
 wide_angle(double x)
 {
     const double shifted = x * 0x1.45f306dc9c883p-1 + wide_magic, turns = shifted - wide_magic;
@@ -45,7 +48,7 @@ wide_angle(double x)
     return (WideAngle){ second - turns * 0x1.3198a2e037073p-69, wide_bits(shifted) };
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_sine_of_rest(double r)
 {
     const double s = r * r;
@@ -54,7 +57,7 @@ wide_sine_of_rest(double r)
     return r + r * s * tail;
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_cosine_of_rest(double r)
 {
     const double s = r * r;
@@ -63,7 +66,7 @@ wide_cosine_of_rest(double r)
     return 1 - s * 0.5 + s * s * tail;
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_turned(const WideAngle *angle, uint64_t turns)
 {
     const double sine = wide_sine_of_rest(angle->rest), cosine = wide_cosine_of_rest(angle->rest);
@@ -71,21 +74,21 @@ wide_turned(const WideAngle *angle, uint64_t turns)
     return wide_of(wide_bits(chosen) ^ (turns & 2) << 62);
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_sin(double x)
 {
     const WideAngle angle = wide_angle(x);
     return wide_turned(&angle, angle.turns);
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_cos(double x)
 {
     const WideAngle angle = wide_angle(x);
     return wide_turned(&angle, angle.turns + 1);
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_tan(double x)
 {
     const WideAngle angle = wide_angle(x);
@@ -96,15 +99,16 @@ wide_tan(double x)
 
 /* --- inverses --- */
 
-/* Angles above 1 through their complement, above tan(pi / 8) through a half turn less. */
-static inline double
+/* Angles above 1 through their complement, above tan(pi / 8) through a half turn less. Divisions
+ * come behind choices, because no vector may divide where a choice says that nobody does. */
+WIDE_FUNCTION double
 wide_atan(double x)
 {
     const double pi_half = 0x1.921fb54442d18p0, size = __builtin_fabs(x);
     const bool high = size > 1;
-    const double low = high ? 1 / size : size;
+    const double low = (high ? 1 : size) / (high ? size : 1);
     const bool middle = low > 0x1.a827999fcef32p-2;
-    const double t = middle ? (low - 1) / (low + 1) : low, s = t * t;
+    const double t = (middle ? low - 1 : low) / (middle ? low + 1 : 1), s = t * t;
     const double tail =
         -1 / 3. +
         s * (1 / 5. +
@@ -119,23 +123,63 @@ wide_atan(double x)
     return wide_signed(high ? pi_half - angle : angle, x);
 }
 
-/* Out of -1 … 1 the root is NaN. */
-static inline double
-wide_asin(double x)
+/* The root in f32, and a step of Newton's method in f64: 45 bits, and NaN below 0. */
+WIDE_FUNCTION double
+wide_root(double x)
 {
-    return wide_atan(x / __builtin_sqrt((1 - x) * (1 + x)));
+    const float root = __builtin_sqrtf((float)x), some = root > 0x1p-60f ? root : 0x1p-60f;
+    const double wide = (double)root;
+    return wide + (x - wide * wide) * (double)(0.5f / some);
 }
 
-static inline double
+/* asin t = t + t tail(t²) for t up to 1/2: near the least error, 2^-38. */
+WIDE_FUNCTION double
+wide_asin_tail(double z)
+{
+    const double high =
+        0x1.6a87091192fa4p-6 +
+        z * (0x1.3cd90fd271ce0p-6 + z * (0x1.5e7a03963bb41p-8 + z * 0x1.e1ee1ff4649d6p-6));
+    return z * (0x1.55555554e7875p-3 +
+                z * (0x1.333334e3b6893p-4 +
+                     z * (0x1.6db5c51654767p-5 + z * (0x1.f20aee00c153ep-6 + z * high))));
+}
+
+/* What both inverses need: beyond 1/2 half of the angle from there to 1, whose sine is
+ * √((1 - size) / 2). */
+typedef struct {
+    double angle;
+    bool high;
+} WideArc;
+
+WIDE_FUNCTION WideArc
+wide_arc(double size)
+{
+    const bool high = size > 0.5;
+    const double z = high ? (1 - size) * 0.5 : size * size, root = wide_root(z);
+    const double t = high ? root : size;
+    return (WideArc){ t + t * wide_asin_tail(z), high };
+}
+
+WIDE_FUNCTION double
+wide_asin(double x)
+{
+    const WideArc arc = wide_arc(__builtin_fabs(x));
+    const double far = 0x1.921fb54442d18p0 - 2 * arc.angle;
+    return wide_signed(arc.high ? far : arc.angle, x);
+}
+
+WIDE_FUNCTION double
 wide_acos(double x)
 {
-    return 2 * wide_atan(__builtin_sqrt((1 - x) / (1 + x)));
+    const WideArc arc = wide_arc(__builtin_fabs(x));
+    const double near = 0x1.921fb54442d18p0 - wide_signed(arc.angle, x), far = 2 * arc.angle;
+    return !arc.high ? near : x > 0 ? far : 0x1.921fb54442d18p1 - far;
 }
 
 /* --- exponential and logarithm --- */
 
 /* Infinity and 0 of an f32 lie within these bounds. */
-static inline double
+WIDE_FUNCTION double
 wide_exp(double x)
 {
     const double least = x > -200 ? x : -200, within = least < 200 ? least : 200;
@@ -152,7 +196,7 @@ wide_exp(double x)
 }
 
 /* Of normal numbers: m in root 1/2 … root 2, and 2 artanh((m - 1) / (m + 1)). */
-static inline double
+WIDE_FUNCTION double
 wide_log(double x)
 {
     const uint64_t bits = wide_bits(x);
@@ -172,14 +216,14 @@ wide_log(double x)
 
 /* --- hyperbolic functions: near 0 their series, which keep all digits --- */
 
-static inline double
+WIDE_FUNCTION double
 wide_cosh(double x)
 {
     const double e = wide_exp(__builtin_fabs(x));
     return 0.5 * e + 0.5 / e;
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_sinh(double x)
 {
     const double size = __builtin_fabs(x), e = wide_exp(size), s = x * x;
@@ -189,7 +233,7 @@ wide_sinh(double x)
 }
 
 /* The root of t (t + 2) keeps what x and 1 differ in. */
-static inline double
+WIDE_FUNCTION double
 wide_acosh(double x)
 {
     const double t = x - 1;
@@ -197,7 +241,7 @@ wide_acosh(double x)
     return x < 1 ? __builtin_nan("") : log;
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_asinh(double x)
 {
     const double size = __builtin_fabs(x), s = x * x;
@@ -208,7 +252,7 @@ wide_asinh(double x)
     return wide_signed(size < 0.1 ? near : wide_log(size + __builtin_sqrt(s + 1)), x);
 }
 
-static inline double
+WIDE_FUNCTION double
 wide_atanh(double x)
 {
     const double size = __builtin_fabs(x), s = x * x;

@@ -6,6 +6,7 @@
  * whose coordinate lies outside get the extrapolation value at the end. Operands: result, data. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/weighted.h"
 #include "backends/cpu/parallel.h"
 #include "ir/kernel.h"
 
@@ -32,6 +33,7 @@ typedef struct {
     int64_t first;  /* tap, counted from the element left of a coordinate */
     int64_t width;  /* taps that a coordinate may have */
     bool resizes;
+    bool leaves; /* some coordinates have no tap */
     int64_t *counts;
     Tap *taps;
 } Axis;
@@ -144,6 +146,7 @@ fill_axis(Axis *axis, char **scratch)
         const double x = original(axis, i);
         const bool outside = crops && !(x >= 0 && x <= (double)(axis->in - 1));
         axis->counts[i] = outside ? 0 : fill_taps(axis, x, axis->taps + i * axis->width);
+        axis->leaves |= axis->counts[i] == 0;
     }
 }
 
@@ -152,43 +155,35 @@ fill_axis(Axis *axis, char **scratch)
 /* From [outer, in, inner] to [outer, out, inner]. */
 typedef struct {
     const Axis *axis;
+    const KilnCpuWeightedRows *loops;
     const float *from;
     float *to;
     int64_t outer, inner, rows_per_task;
 } Pass;
 
 static void
-scale_row(float *restrict to, const float *restrict from, float weight, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = weight * from[i];
-}
-
-static void
-add_row(float *restrict to, const float *restrict from, float weight, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] += weight * from[i];
-}
-
-static void
 sum_rows(const Pass *pass, int64_t row)
 {
     const Axis *axis = pass->axis;
-    const int64_t o = row % axis->out, plane = row / axis->out * axis->in;
+    const KilnCpuWeightedRows *loops = pass->loops;
+    const int64_t o = row % axis->out, plane = row / axis->out * axis->in, count = axis->counts[o];
     const Tap *taps = axis->taps + o * axis->width;
-    float *to = pass->to + row * pass->inner;
-    for (int64_t first = 0; first < pass->inner; first += PIECE) {
+    float *to = pass->to + row * pass->inner, weights[KILN_CPU_WEIGHTED_ROWS];
+    const float *rows[KILN_CPU_WEIGHTED_ROWS];
+    for (int64_t first = 0; first < pass->inner && count > 0; first += PIECE) {
         const int64_t n = min_of(PIECE, pass->inner - first);
-        for (int64_t t = 0; t < axis->counts[o]; t++) {
+        const int64_t some = min_of(count, KILN_CPU_WEIGHTED_ROWS);
+        for (int64_t t = 0; t < some; t++) {
+            rows[t] = pass->from + (plane + taps[t].at) * pass->inner + first;
+            weights[t] = taps[t].weight;
+        }
+        if (some == 1 && weights[0] == 1)
+            memcpy(to + first, rows[0], (size_t)n * sizeof *to);
+        else
+            loops->sum[some](to + first, rows, weights, n);
+        for (int64_t t = some; t < count; t++) {
             const float *from = pass->from + (plane + taps[t].at) * pass->inner + first;
-            const float weight = taps[t].weight;
-            if (t == 0 && weight == 1)
-                memcpy(to + first, from, (size_t)n * sizeof *to);
-            else if (t == 0)
-                scale_row(to + first, from, weight, n);
-            else
-                add_row(to + first, from, weight, n);
+            loops->add(to + first, &from, &taps[t].weight, n);
         }
     }
 }
@@ -238,7 +233,7 @@ run_pass(Pass *pass, int threads)
 static void
 extrapolate(const Axis *axis, float *to, int64_t outer, int64_t inner)
 {
-    for (int64_t row = 0; row < outer * axis->out; row++) {
+    for (int64_t row = 0; axis->leaves && row < outer * axis->out; row++) {
         for (int64_t i = 0; axis->counts[row % axis->out] == 0 && i < inner; i++)
             to[row * inner + i] = axis->attrs->extrapolation_value;
     }
@@ -306,7 +301,9 @@ kiln_cpu_resize_taps(const KilnKernelArgs *args)
     if (left == 0)
         memcpy(args->data[0], from, (size_t)kiln_type_elements(in) * sizeof *from);
     for (int d = in->rank - 1, n = 0; d >= 0; d--) {
-        Pass pass = { .axis = &axes[d], .from = from, .outer = 1, .inner = 1 };
+        Pass pass = {
+            .axis = &axes[d], .loops = kiln_cpu_weighted(), .from = from, .outer = 1, .inner = 1
+        };
         if (!axes[d].resizes)
             continue;
         for (int k = 0; k < d; k++)

@@ -62,8 +62,41 @@ EXTREMES(u64, uint64_t, u, 0, UINT64_MAX)
 EXTREMES(i32, int32_t, s, INT32_MIN, INT32_MAX)
 SUMS(f64, double, double, f, __builtin_fabs(e))
 /* A NaN on either side stays. */
-FOLD(max, f64, double, double, f, -__builtin_inf(), e, a >= x || a != a ? a : x)
-FOLD(min, f64, double, double, f, __builtin_inf(), e, a <= x || a != a ? a : x)
+#define EXTREME_F64(fold, before)                                                                  \
+    static void row_##fold##_f64(const void *data, int64_t n, KilnCpuFolded *folded)               \
+    {                                                                                              \
+        const double *from = data;                                                                 \
+        double lanes[FOLD_LANES], a = folded->f;                                                   \
+        int64_t odd[FOLD_LANES] = { 0 }, any = 0, i = 0;                                           \
+        for (int k = 0; k < FOLD_LANES; k++)                                                       \
+            lanes[k] = a;                                                                          \
+        for (; i + FOLD_LANES <= n; i += FOLD_LANES) {                                             \
+            for (int k = 0; k < FOLD_LANES; k++) {                                                 \
+                const double x = from[i + k];                                                      \
+                lanes[k] = lanes[k] before x ? lanes[k] : x;                                       \
+                odd[k] |= x != x;                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < n; i++) {                                                                       \
+            any |= from[i] != from[i];                                                             \
+            a = a before from[i] ? a : from[i];                                                    \
+        }                                                                                          \
+        for (int k = 0; k < FOLD_LANES; k++) {                                                     \
+            any |= odd[k];                                                                         \
+            a = a before lanes[k] ? a : lanes[k];                                                  \
+        }                                                                                          \
+        folded->f = any || folded->f != folded->f ? __builtin_nan("") : a;                         \
+    }                                                                                              \
+    static void columns_##fold##_f64(const void *data, int64_t n, KilnCpuFolded *folded)           \
+    {                                                                                              \
+        const double *from = data;                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const double x = from[i], a = folded[i].f;                                             \
+            folded[i].f = (a before x) | (a != a) ? a : x;                                         \
+        }                                                                                          \
+    }
+EXTREME_F64(max, >)
+EXTREME_F64(min, <)
 
 static void
 exp_row(const float *x, int64_t n, const KilnCpuFolded *most, KilnCpuFolded *folded)

@@ -1,86 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cum_prod and cum_sum: lines side by side, so that vectors take a step of many lines at once.
- * Running numbers of floats stay in double. Operands: result, data; in place is allowed. */
+/* cum_prod and cum_sum. Lines that lie side by side take each step together, and rows a few at a
+ * time. Running numbers of floats stay in double. Operands: result, data; in place is allowed. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/cumulative.h"
 
 enum {
-    LINES = 64, /* side by side */
+    TASK_ELEMENTS = 1 << 14,
+    LINES = 64, /* of a task, at least */
 };
 
 /* The data is [outer, extent, inner]. */
 typedef struct {
-    void *to;
-    const void *from;
-    KilnDType dtype;
-    int64_t extent, inner, pieces; /* pieces: of LINES lines in inner */
-    bool product, exclusive, reverse;
+    char *to;
+    const char *from;
+    KilnCpuCumulativeLoop loop;
+    int64_t size, outer, extent, inner;
+    int64_t width, pieces; /* of lines side by side: in a task, and tasks of an outer item */
+    int64_t bundle;        /* rows of a task, where no lines lie side by side */
+    bool exclusive, reverse;
 } Running;
 
-/* All steps of the lines [first, first + n) of one outer item. */
-#define RUN(name, type, wide, number)                                                              \
-    static void name(const Running *r, int64_t begin, int64_t n)                                   \
-    {                                                                                              \
-        wide all[LINES];                                                                           \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            all[i] = (number)r->product;                                                           \
-        for (int64_t k = 0; k < r->extent; k++) {                                                  \
-            const int64_t step = r->reverse ? r->extent - 1 - k : k;                               \
-            const type *from = (const type *)r->from + begin + step * r->inner;                    \
-            type *to = (type *)r->to + begin + step * r->inner;                                    \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                const wide before = all[i], x = (wide)from[i];                                     \
-                all[i] = r->product ? before * x : before + x;                                     \
-                to[i] = (type)(r->exclusive ? before : all[i]);                                    \
-            }                                                                                      \
-        }                                                                                          \
-    }
-RUN(run_f32, float, double, double)
-RUN(run_f64, double, double, double)
-RUN(run_32, uint32_t, uint32_t, uint32_t)
-RUN(run_64, uint64_t, uint64_t, uint64_t)
-#undef RUN
+static void
+run_lines(const Running *r, int64_t begin, int64_t n)
+{
+    const bool rows = r->inner == 1;
+    const int64_t first = begin + (r->reverse ? (r->extent - 1) * r->inner : 0);
+    const KilnCpuLines lines = { .to = r->to + first * r->size,
+                                 .from = r->from + first * r->size,
+                                 .n = n,
+                                 .extent = r->extent,
+                                 .step = r->reverse ? -r->inner : r->inner,
+                                 .line = rows ? r->extent : 1,
+                                 .exclusive = r->exclusive };
+    r->loop(&lines);
+}
 
 static void
 run_task(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Running *r = data;
-    const int64_t first = task % r->pieces * LINES, n = min_of(LINES, r->inner - first);
-    const int64_t begin = task / r->pieces * r->extent * r->inner + first;
-    switch (r->dtype) {
+    if (r->inner == 1) {
+        const int64_t first = task * r->bundle;
+        run_lines(r, first * r->extent, min_of(r->bundle, r->outer - first));
+        return;
+    }
+    const int64_t first = task % r->pieces * r->width;
+    run_lines(r, task / r->pieces * r->extent * r->inner + first,
+              min_of(r->width, r->inner - first));
+}
+
+static KilnCpuCumulative
+loop_of(KilnDType dtype)
+{
+    switch (dtype) {
     case KILN_DTYPE_f32:
-        run_f32(r, begin, n);
-        break;
+        return KILN_CPU_CUMULATIVE_f32;
     case KILN_DTYPE_f64:
-        run_f64(r, begin, n);
-        break;
+        return KILN_CPU_CUMULATIVE_f64;
     case KILN_DTYPE_i32:
     case KILN_DTYPE_u32:
-        run_32(r, begin, n);
-        break;
+        return KILN_CPU_CUMULATIVE_32;
     default:
-        run_64(r, begin, n);
-        break;
+        return KILN_CPU_CUMULATIVE_64;
     }
 }
 
+/* Wide pieces read memory in its order. Narrow ones leave each thread some. */
+static int64_t
+lines_of_task(const Running *r, int threads)
+{
+    int64_t width = LINES;
+    while (width < KILN_CPU_CUMULATIVE_LINES &&
+           r->outer * ceil_div(r->inner, 2 * width) >= (int64_t)threads)
+        width *= 2;
+    return width;
+}
+
 static const char *
-run(const KilnKernelArgs *args, Running r, int64_t axis)
+run(const KilnKernelArgs *args, Running r, int64_t axis, bool product)
 {
     const KilnType *type = cpu_type(args->instr, 1);
-    int64_t outer = 1;
+    const KilnCpuCumulatives *loops = kiln_cpu_cumulatives();
     if (kiln_type_elements(type) == 0)
         return NULL;
     r.to = args->data[0];
     r.from = args->data[1];
-    r.dtype = type->dtype;
-    r.extent = r.inner = 1;
+    r.size = (int64_t)kiln_dtype_size(type->dtype);
+    r.outer = r.extent = r.inner = 1;
     for (int d = 0; d < type->rank; d++)
-        *(d < axis ? &outer : d == axis ? &r.extent : &r.inner) *= type->dims[d];
-    r.pieces = ceil_div(r.inner, LINES);
-    kiln_cpu_parallel(outer * r.pieces, args->threads, run_task, &r);
+        *(d < axis ? &r.outer : d == axis ? &r.extent : &r.inner) *= type->dims[d];
+    r.loop = (r.inner == 1 ? loops->rows : loops->columns)[product][loop_of(type->dtype)];
+    r.bundle = round_up(units_per_task(TASK_ELEMENTS, r.extent), KILN_CPU_CUMULATIVE_ROWS);
+    r.width = lines_of_task(&r, args->threads);
+    r.pieces = ceil_div(r.inner, r.width);
+    kiln_cpu_parallel(r.inner == 1 ? ceil_div(r.outer, r.bundle) : r.outer * r.pieces,
+                      args->threads, run_task, &r);
     return NULL;
 }
 
@@ -88,8 +105,8 @@ const char *
 kiln_cpu_cum_prod(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_cum_prod *a = kiln_instr_attrs(args->instr, cum_prod);
-    const Running r = { .product = true, .exclusive = a->exclusive, .reverse = a->reverse };
-    return run(args, r, a->axis);
+    const Running r = { .exclusive = a->exclusive, .reverse = a->reverse };
+    return run(args, r, a->axis, true);
 }
 
 const char *
@@ -97,5 +114,5 @@ kiln_cpu_cum_sum(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_cum_sum *a = kiln_instr_attrs(args->instr, cum_sum);
     const Running r = { .exclusive = a->exclusive, .reverse = a->reverse };
-    return run(args, r, a->axis);
+    return run(args, r, a->axis, false);
 }

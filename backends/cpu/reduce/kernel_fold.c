@@ -22,7 +22,8 @@
 #include <string.h>
 
 enum {
-    COLUMNS = 256, /* of a task */
+    COLUMNS = 256,       /* of a block */
+    MOST_COLUMNS = 1024, /* of a task */
     TASK_ELEMENTS = 16384,
 };
 
@@ -35,7 +36,9 @@ typedef struct {
     KilnCpuExpLoop exp;            /* NULL: not of f32 */
     size_t size;
     CutDims cut;
-    int64_t count, pieces, bundle; /* count: of elements of a group */
+    int64_t count; /* of elements of a group */
+    int64_t width; /* of a piece */
+    int64_t pieces, bundle;
     const char *in;
     void *out;
 } Fold;
@@ -127,7 +130,7 @@ fold_group(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFo
 static void
 fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpuFolded *folded)
 {
-    KilnCpuFolded most[COLUMNS];
+    KilnCpuFolded most[MOST_COLUMNS];
     for (int64_t i = 0; i < results; i++) {
         most[i] = start_of(f, KILN_CPU_FOLD_max);
         folded[i].f = 0;
@@ -136,7 +139,8 @@ fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpu
     for (int64_t i = 0; i < f->cut.reduced.count; i++) {
         const float *x = (const float *)(const void *)f->in + at + offset_of(&f->cut.reduced, i);
         for (int64_t k = 0; k < n; k += COLUMNS)
-            f->exp(x + k, min_of(COLUMNS, n - k), most, folded);
+            f->exp(x + k, min_of(COLUMNS, n - k), most + (f->cut.rows ? 0 : k),
+                   folded + (f->cut.rows ? 0 : k));
     }
     for (int64_t i = 0; i < results; i++)
         folded[i].f = isinf(most[i].f) ? most[i].f : most[i].f + log(folded[i].f);
@@ -199,10 +203,10 @@ run_columns(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Fold *f = data;
-    const int64_t i = task / f->pieces, first = task % f->pieces * COLUMNS;
-    const int64_t n = min_of(COLUMNS, f->cut.inner - first),
+    const int64_t i = task / f->pieces, first = task % f->pieces * f->width;
+    const int64_t n = min_of(f->width, f->cut.inner - first),
                   at = offset_of(&f->cut.kept, i) + first;
-    KilnCpuFolded folded[COLUMNS];
+    KilnCpuFolded folded[MOST_COLUMNS];
     for (int64_t k = 0; k < n; k++)
         folded[k] = start_of(f, f->fold);
     if (f->exp)
@@ -387,6 +391,17 @@ kiln_cpu_fold_equal(const KilnInstr *instr, const void *element, void *result)
     return good;
 }
 
+/* Wide pieces read memory in its order. Narrow ones leave each thread some. */
+static int64_t
+columns_of_task(const Fold *f, int threads)
+{
+    int64_t width = COLUMNS;
+    while (width < MOST_COLUMNS &&
+           f->cut.kept.count * ceil_div(f->cut.inner, 2 * width) >= (int64_t)threads)
+        width *= 2;
+    return width;
+}
+
 const char *
 kiln_cpu_fold(const KilnKernelArgs *args)
 {
@@ -400,7 +415,8 @@ kiln_cpu_fold(const KilnKernelArgs *args)
         kiln_cpu_parallel(ceil_div(f.cut.kept.count, f.bundle), args->threads, run_rows, &f);
         return NULL;
     }
-    f.pieces = ceil_div(f.cut.inner, COLUMNS);
+    f.width = columns_of_task(&f, args->threads);
+    f.pieces = ceil_div(f.cut.inner, f.width);
     kiln_cpu_parallel(f.cut.kept.count * f.pieces, args->threads, run_columns, &f);
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax and log_softmax in f32: along rows where the axis is the innermost dim, else along
- * columns, with the same bits. Every element is read for the last time before it is written.
+ * columns, with the same bits. Short rows are turned into columns first. Every element is read for
+ * the last time before it is written.
  * Operands: result, data. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
@@ -13,6 +14,7 @@
 enum {
     TASK_FLOATS = 4096, /* what a task of several rows writes, about */
     COLUMNS = 64,       /* of a task */
+    SHORT = 24,         /* rows of up to so many elements leave vectors little to do */
 };
 
 typedef struct {
@@ -48,6 +50,31 @@ run_rows(const void *data, int64_t task, int thread)
         logarithm_of_row(s, row);
 }
 
+/* COLUMNS rows, or the rest. */
+static void
+run_short(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Softmax *s = data;
+    const int64_t first = task * COLUMNS, n = MIN(COLUMNS, s->outer - first);
+    const float *from = s->in + first * s->axis;
+    float turned[SHORT * COLUMNS], *to = s->out + first * s->axis;
+    for (int64_t r = 0; r < n; r++) {
+        for (int64_t k = 0; k < s->axis; k++)
+            turned[k * COLUMNS + r] = from[r * s->axis + k];
+    }
+    s->reducers->softmax_columns(&(KilnCpuSoftmaxColumns){ .out = turned,
+                                                           .x = turned,
+                                                           .axis = s->axis,
+                                                           .stride = COLUMNS,
+                                                           .width = n,
+                                                           .logarithm = s->logarithm });
+    for (int64_t r = 0; r < n; r++) {
+        for (int64_t k = 0; k < s->axis; k++)
+            to[r * s->axis + k] = turned[k * COLUMNS + r];
+    }
+}
+
 static void
 run_columns(const void *data, int64_t task, int thread)
 {
@@ -81,7 +108,9 @@ softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
         return NULL;
     s.bundle = units_per_task(TASK_FLOATS, s.axis);
     s.pieces = ceil_div(s.inner, COLUMNS);
-    if (s.inner == 1)
+    if (s.inner == 1 && s.axis <= SHORT)
+        kiln_cpu_parallel(ceil_div(s.outer, COLUMNS), args->threads, run_short, &s);
+    else if (s.inner == 1)
         kiln_cpu_parallel(ceil_div(s.outer, s.bundle), args->threads, run_rows, &s);
     else
         kiln_cpu_parallel(s.outer * s.pieces, args->threads, run_columns, &s);

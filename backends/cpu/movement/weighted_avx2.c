@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sums of rows with weights, for AVX2. */
+#define WEIGHTED kiln_cpu_weighted_avx2
+#include "backends/cpu/movement/weighted_loops.h"

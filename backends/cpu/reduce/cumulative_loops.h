@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of cumulative.h in plain C. Lines side by side take each step as vectors. Rows take
+ * their steps one by one, a few rows at a time, so that no addition waits for the one before. Each
+ * instruction set has a file that includes this once and defines CUMULATIVES, the name of the
+ * table. */
+#ifndef KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
+#define KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
+
+#include "backends/cpu/reduce/cumulative.h"
+
+enum {
+    LINES = KILN_CPU_CUMULATIVE_LINES,
+    ROWS = KILN_CPU_CUMULATIVE_ROWS,
+};
+
+/* The result may lie where the data does: an element is read before it is written. */
+#define CUMULATIVE(op, first, id, T, A)                                                            \
+    static void columns_##op##_##id(const KilnCpuLines *lines)                                     \
+    {                                                                                              \
+        const int64_t n = lines->n;                                                                \
+        A all[LINES];                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            all[i] = first;                                                                        \
+        for (int64_t k = 0; k < lines->extent; k++) {                                              \
+            const T *from = (const T *)lines->from + k * lines->step;                              \
+            T *to = (T *)lines->to + k * lines->step;                                              \
+            if (lines->exclusive) {                                                                \
+                for (int64_t i = 0; i < n; i++) {                                                  \
+                    const A x = (A)from[i], before = all[i];                                       \
+                    all[i] = op(before, x);                                                        \
+                    to[i] = (T)before;                                                             \
+                }                                                                                  \
+            } else {                                                                               \
+                for (int64_t i = 0; i < n; i++) {                                                  \
+                    const A x = (A)from[i], now = op(all[i], x);                                   \
+                    all[i] = now;                                                                  \
+                    to[i] = (T)now;                                                                \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void rows_of_##op##_##id(const KilnCpuLines *lines, int64_t begin, int rows)     \
+    {                                                                                              \
+        A all[ROWS];                                                                               \
+        for (int r = 0; r < rows; r++)                                                             \
+            all[r] = first;                                                                        \
+        for (int64_t k = 0; k < lines->extent; k++) {                                              \
+            for (int r = 0; r < rows; r++) {                                                       \
+                const int64_t at = (begin + r) * lines->line + k * lines->step;                    \
+                const A before = all[r], now = op(before, (A)((const T *)lines->from)[at]);        \
+                all[r] = now;                                                                      \
+                ((T *)lines->to)[at] = (T)(lines->exclusive ? before : now);                       \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void rows_##op##_##id(const KilnCpuLines *lines)                                        \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + ROWS <= lines->n; i += ROWS)                                                    \
+            rows_of_##op##_##id(lines, i, ROWS);                                                   \
+        for (; i < lines->n; i++)                                                                  \
+            rows_of_##op##_##id(lines, i, 1);                                                      \
+    }
+
+#define sum(a, x) ((a) + (x))
+#define product(a, x) ((a) * (x))
+#define BOTH(id, T, A) CUMULATIVE(sum, 0, id, T, A) CUMULATIVE(product, 1, id, T, A)
+BOTH(f32, float, double)
+BOTH(f64, double, double)
+BOTH(32, uint32_t, uint32_t)
+BOTH(64, uint64_t, uint64_t)
+
+/* clang-format off */
+#define LOOPS(kind, op) { kind##_##op##_f32, kind##_##op##_f64, kind##_##op##_32, kind##_##op##_64 }
+/* clang-format on */
+
+const KilnCpuCumulatives CUMULATIVES = {
+    .columns = { LOOPS(columns, sum), LOOPS(columns, product) },
+    .rows = { LOOPS(rows, sum), LOOPS(rows, product) },
+};
+
+#endif
