@@ -6,8 +6,6 @@
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
-#include "graph/op/reduce.h"
-#include "graph/op/slice.h"
 
 #include <string.h>
 
@@ -201,30 +199,6 @@ kiln_node_define(KilnNode *node)
     return true;
 }
 
-/* The extent that the readers of element @i of what @node defines allow: elements are selected from
- * so many, or lie between bounds within so many. Lost where nobody reads it so. */
-static KilnSize
-most_by_readers(const KilnNode *node, uint32_t i)
-{
-    KilnSize most = kiln_size_make(0);
-    most.lost = true;
-    kiln_foreach_use (use, &node->results[0]) {
-        const KilnNode *reader = use->user;
-        const KilnType *x = &kiln_node_operand(reader, 0)->type;
-        int64_t axis = G_MININT64;
-        if (reader->op == KILN_OP_top_k && use->index == 1)
-            axis = kiln_attrs(reader, top_k)->axis;
-        if (reader->op == KILN_OP_slice && (use->index == 1 || use->index == 2)) {
-            const KilnValue *axes = kiln_node_operand(reader, 3);
-            axis = !axes ? i : axes->known && i < axes->known->n ? axes->known->v[i] : G_MININT64;
-        }
-        const int d = axis == G_MININT64 || x->rank < 0 ? -1 : kiln_type_axis(x, axis);
-        if (d >= 0 && kiln_type_knows_dim(x, d))
-            return extent(x, d);
-    }
-    return most;
-}
-
 /* The element of the second operand, if there is one: all numbers but those that must be 0 add up
  * to at most so many. */
 static KilnSize
@@ -244,7 +218,7 @@ static KilnSize
 most_of_name(const KilnNode *node, uint32_t i, const KilnDim *name)
 {
     KilnDimFacts facts;
-    KilnSize by_readers = most_by_readers(node, i), most;
+    KilnSize by_readers = kiln_define_most_by_readers(node, i), most;
     kiln_dim_facts(name, &facts);
     most = kiln_size_make(facts.hi);
     most.lost = facts.hi == KILN_DIM_MOST;

@@ -41,6 +41,9 @@ gboolean kiln_node_define_operands(KilnNode *node, bool *out_changed, GError **e
 /** Puts elements at the places where its condition is true in place of @node, a `compress`, which
  * goes, unless the condition is known. */
 gboolean kiln_compress_define(KilnNode *node, GError **error);
+/** The extent that the readers of element @i of what @node, a `define`, gives names to allow. Lost
+ * where nobody reads it so. */
+KilnSize kiln_define_most_by_readers(const KilnNode *node, uint32_t i);
 /** Writes the names that @node defines to @out, and returns their number. */
 uint32_t kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX]);
 /** True where a node of the entry of @module may define one, for some shapes. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operands that decide shapes and that data computes: their elements get names. What may be
  * negative is brought into the bounds first, as the operator means it. */
-#include "graph/dim/dim_defined.h"
 #include "graph/module/define.h"
 #include "graph/op/bounds.h"
 #include "graph/op/concat.h"
@@ -208,6 +207,29 @@ split_parts(const Builder *b, KilnValue *parts)
     KilnValue *sum = build(b, KILN_OP_reduce_sum, NULL, first, NULL, NULL);
     KilnValue *left = build(b, KILN_OP_sub, NULL, whole, sum, NULL);
     return build(b, KILN_OP_concat, NULL, first, left, NULL);
+}
+
+/* Elements are selected from so many, or lie between bounds within so many. */
+KilnSize
+kiln_define_most_by_readers(const KilnNode *node, uint32_t i)
+{
+    KilnSize most = kiln_size_make(0);
+    most.lost = true;
+    kiln_foreach_use (use, &node->results[0]) {
+        const KilnNode *reader = use->user;
+        const KilnType *x = &kiln_node_operand(reader, 0)->type;
+        int64_t axis = G_MININT64;
+        if (reader->op == KILN_OP_top_k && use->index == 1)
+            axis = kiln_attrs(reader, top_k)->axis;
+        if (reader->op == KILN_OP_slice && (use->index == 1 || use->index == 2)) {
+            const KilnValue *axes = kiln_node_operand(reader, 3);
+            axis = !axes ? i : axes->known && i < axes->known->n ? axes->known->v[i] : G_MININT64;
+        }
+        const int d = axis == G_MININT64 || x->rank < 0 ? -1 : kiln_type_axis(x, axis);
+        if (d >= 0 && kiln_type_knows_dim(x, d))
+            return kiln_size_open(MAX(x->dims[d], 0), x->open[d]);
+    }
+    return most;
 }
 
 /* --- operands --- */

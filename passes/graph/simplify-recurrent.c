@@ -9,6 +9,8 @@
  * know no lengths can run the network then, and nothing is stored for what nobody reads. */
 #include "passes/rule.h"
 
+#include "graph/op/cast.h"
+#include "graph/op/expand.h"
 #include "graph/op/recurrent.h"
 #include "passes/query/literal.h"
 
@@ -91,6 +93,38 @@ drop_states(KilnMatch *match)
     return rebuild(match, operands, net->n_results);
 }
 
+/* Whether each element of @value is dim @d of @x, whatever number that is. Nodes that repeat it or
+ * give it another integer type are looked through. */
+static bool
+is_open_dim(const KilnValue *value, const KilnType *x, int d)
+{
+    for (const KilnValue *at = value; at; at = at->def->operands[0].value) {
+        bool equal = at->extents && at->extents->n > 0 && !at->extents->under;
+        for (uint32_t i = 0; equal && i < at->extents->n; i++)
+            equal = at->extents->v[i] == x->open[d];
+        if (equal)
+            return true;
+        const bool passes =
+            at->def && (at->def->op == KILN_OP_expand ||
+                        (at->def->op == KILN_OP_cast && kiln_dtype_is_integer(at->type.dtype)));
+        if (!passes)
+            break;
+    }
+    return false;
+}
+
+/* Lengths may be computed from dims that are open. */
+static bool
+are_full(const KilnValue *lengths, const KilnType *x, int steps)
+{
+    double length = -1;
+    if (x->rank != 3)
+        return false;
+    return x->open[steps]
+               ? is_open_dim(lengths, x, steps)
+               : kiln_value_uniform(lengths, &length) && length == (double)x->dims[steps];
+}
+
 static bool
 drop_lengths(KilnMatch *match)
 {
@@ -99,11 +133,9 @@ drop_lengths(KilnMatch *match)
     operands_of(net, operands);
     const KilnType *x = &operands[0]->type;
     int steps = kiln_attrs(net, rnn)->layout ? 1 : 0;
-    double length = -1;
     if (!operands[LENGTHS])
         return false;
-    GUARD(full_lengths, kiln_literal_uniform(operands[LENGTHS], &length) && x->rank == 3 &&
-                            length == (double)x->dims[steps]);
+    GUARD(full_lengths, are_full(operands[LENGTHS], x, steps));
     operands[LENGTHS] = NULL;
     return rebuild(match, operands, net->n_results);
 }

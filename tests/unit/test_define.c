@@ -11,6 +11,8 @@
 
 #include "kiln.h"
 
+#include <string.h>
+
 /* The values that are not 0, doubled, and how many they are. */
 static const char picked[] = "graph @f(%x: f32[6]) {\n"
                              "  %n = non_zero(%x) : i64[1,?]\n"

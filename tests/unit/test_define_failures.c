@@ -8,7 +8,7 @@
 #include "tests/unit/runtime_case.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
+#include <string.h>
 
 enum {
     MOST = 9,   /* elements of an input */

@@ -14,6 +14,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HUGE_EXTENT INT64_C(1000000000000)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simplify-selections: selections and counts that less work gives.
+ *
+ *        x                   x                      x                        x
+ *        |                  / \                     |                        |
+ *     top_k 1      =>      /  arg_max            top_k 9         =>       top_k 4
+ *      /   \              |   /    \             /      \                 /     \
+ *     v     i           gather      i         slice 0:4  slice 0:4       v       i
+ *                         |                      |          |
+ *                         v                      v          i
+ *
+ *        x                                     1 [B,N]
+ *        |                                        |                1 … N
+ *     hardmax     =>   arg_max x               cum_sum      =>       |
+ *        |                                        |                expand [B,N]
+ *     arg_max
+ *
+ * requires nothing, preserves nothing; class E. top_k, arg_max and hardmax take the first of equal
+ * elements and NaN as the largest; top_k of the least takes NaN last, and arg_min takes it first.
+ * An arg_max of softmax stays: two different elements may have equal probabilities, of which
+ * arg_max takes the first. Counts are whole numbers that their type has. */
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/softmax.h"
+#include "passes/query/extents.h"
+#include "passes/query/literal.h"
+#include "passes/query/movement.h"
+#include "passes/rule.h"
+
+/* --- top_k --- */
+
+/* k, where it is a known number. */
+static int64_t
+k_of(const KilnNode *top_k)
+{
+    const KilnValue *k = top_k->operands[1].value;
+    return k->known && k->known->n == 1 && !k->extents ? k->known->v[0] : -1;
+}
+
+static bool
+take_one(KilnMatch *match)
+{
+    KilnNode *node = match->root;
+    const KilnAttrs_top_k *attrs = kiln_attrs(node, top_k);
+    KilnValue *x = node->operands[0].value;
+    const int axis = x->type.rank > 0 ? kiln_type_axis(&x->type, attrs->axis) : -1;
+    int64_t least, most;
+    if (axis < 0 || k_of(node) != 1)
+        return false;
+    kiln_type_dim_range(&x->type, axis, &least, &most);
+    GUARD(some_element, least >= 1);
+    GUARD(nan_first, attrs->largest || !kiln_dtype_is_float(x->type.dtype));
+    /* Both operators have these attributes. */
+    const KilnAttrs_arg_max best = { .axis = axis, .keepdims = true };
+    const KilnAttrs_gather_elements along = { .axis = axis };
+    KilnValue *at =
+        kiln_match_build(match, attrs->largest ? KILN_OP_arg_max : KILN_OP_arg_min, &best, &x, 1);
+    KilnValue *operands[] = { x, at };
+    KilnValue *value =
+        at ? kiln_match_build(match, KILN_OP_gather_elements, &along, operands, 2) : NULL;
+    return value && kiln_match_replace_result(match, 1, at) && kiln_match_replace(match, value);
+}
+
+/* Whether all readers of @top_k take the same first elements along its axis. */
+static bool
+sliced_alike(const KilnNode *top_k, const KilnPart *first)
+{
+    bool alike = true;
+    for (uint32_t r = 0; r < top_k->n_results; r++) {
+        kiln_foreach_use (use, (KilnValue *)&top_k->results[r]) {
+            KilnPart part;
+            alike = alike && use->user->n_results == 1 && use->index == 0 &&
+                    kiln_part_of(&use->user->results[0], top_k->function, &part) &&
+                    part.axis == first->axis && part.begin == 0 && part.end == first->end;
+        }
+    }
+    return alike;
+}
+
+static bool
+take_fewer(KilnMatch *match, uint32_t result)
+{
+    KilnNode *slice = match->root, *top_k = kiln_match_node(match, "t");
+    const KilnAttrs_top_k *attrs = kiln_attrs(top_k, top_k);
+    const int axis = kiln_type_axis(&top_k->results[0].type, attrs->axis);
+    KilnPart part;
+    if (!kiln_part_of(&slice->results[0], slice->function, &part) || part.axis != axis)
+        return false;
+    GUARD(sorted, attrs->sorted);
+    GUARD(fewer, part.end > 0 && part.end < k_of(top_k));
+    GUARD(sliced_alike, sliced_alike(top_k, &part));
+    KilnValue *operands[] = { top_k->operands[0].value,
+                              kiln_build_ints(slice->function, slice, &part.end, 1) };
+    KilnType types[] = { kiln_part_type(&part, part.end), kiln_part_type(&part, part.end) };
+    types[0].dtype = top_k->results[0].type.dtype;
+    types[0].quant = top_k->results[0].type.quant;
+    types[1].dtype = KILN_DTYPE_i64;
+    types[1].quant = NULL;
+    KilnNodeSpec spec = { .op = KILN_OP_top_k,
+                          .name = top_k->name,
+                          .operands = operands,
+                          .n_operands = 2,
+                          .n_results = 2,
+                          .attrs = attrs,
+                          .types = types,
+                          .before = slice };
+    KilnNode *node = kiln_node_new(slice->function, &spec, match->error);
+    return node && kiln_match_replace(match, &node->results[result]);
+}
+
+static bool
+take_fewer_values(KilnMatch *match)
+{
+    return take_fewer(match, 0);
+}
+
+static bool
+take_fewer_indices(KilnMatch *match)
+{
+    return take_fewer(match, 1);
+}
+
+/* --- hardmax --- */
+
+static bool
+skip_hardmax(KilnMatch *match)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnAttrs_arg_max *attrs = kiln_attrs(match->root, arg_max);
+    const int64_t hot = kiln_attrs(kiln_match_node(match, "hot"), hardmax)->axis;
+    if (x->type.rank < 1)
+        return false;
+    GUARD(one_axis, kiln_type_axis(&x->type, hot) == kiln_type_axis(&x->type, attrs->axis));
+    KilnAttrs_arg_max first = *attrs;
+    first.select_last_index = false;
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_arg_max, &first, &x, 1));
+}
+
+/* --- counts --- */
+
+static KilnValue *
+number(const KilnMatch *match, KilnDType dtype, int64_t value)
+{
+    const KilnType type = kiln_type_scalar(dtype);
+    return kiln_build_constant(match->root->function, match->root, "count",
+                               kiln_tensor_new_splat(&type, (double)value));
+}
+
+/* The extent of dim @axis of @x plus @more, as a scalar. */
+static KilnValue *
+extent_of(KilnMatch *match, KilnValue *x, int axis, int64_t more)
+{
+    const KilnDType dtype = match->root->results[0].type.dtype;
+    const KilnAttrs_cast cast = kiln_cast_to(dtype);
+    static const int64_t first[] = { 0 };
+    KilnType dim = kiln_type_make(KILN_DTYPE_i64, 1, &x->type.dims[axis]);
+    dim.open[0] = x->type.open[axis];
+    if (!dim.open[0])
+        return number(match, dtype, x->type.dims[axis] + more);
+    KilnValue *list =
+        kiln_extents_build(match->root->function, match->root, x, &dim, false, match->error);
+    KilnValue *squeezed[] = { list, kiln_build_ints(match->root->function, match->root, first, 1) };
+    KilnValue *n = list ? kiln_match_build(match, KILN_OP_squeeze, NULL, squeezed, 2) : NULL;
+    if (n && dtype != KILN_DTYPE_i64)
+        n = kiln_match_build(match, KILN_OP_cast, &cast, &n, 1);
+    KilnValue *sum[] = { n, number(match, dtype, more) };
+    return n && more ? kiln_match_build(match, KILN_OP_add, NULL, sum, 2) : n;
+}
+
+/* @line along dim @axis of the type of @x. */
+static KilnValue *
+spread(KilnMatch *match, KilnValue *line, KilnValue *x, int axis)
+{
+    int64_t axes[KILN_MAX_RANK];
+    uint32_t n = 0;
+    KilnFunction *function = match->root->function;
+    for (int d = axis + 1; d < x->type.rank; d++)
+        axes[n++] = d - axis;
+    if (n) {
+        KilnValue *operands[] = { line, kiln_build_ints(function, match->root, axes, n) };
+        line = kiln_match_build(match, KILN_OP_unsqueeze, NULL, operands, 2);
+    }
+    if (x->type.rank == 1 || !line)
+        return line;
+    KilnValue *shape = kiln_extents_build(function, match->root, x, &x->type, false, match->error);
+    KilnValue *operands[] = { line, shape };
+    return shape ? kiln_match_build(match, KILN_OP_expand, NULL, operands, 2) : NULL;
+}
+
+/* Whether @dtype has all whole numbers up to @most. */
+static bool
+has_counts(KilnDType dtype, int64_t most)
+{
+    const bool is_float = dtype == KILN_DTYPE_f32 || dtype == KILN_DTYPE_f64;
+    return dtype == KILN_DTYPE_i64 || (dtype == KILN_DTYPE_i32 && most < G_MAXINT32) ||
+           (is_float && most < 1 << 24);
+}
+
+static bool
+count(KilnMatch *match)
+{
+    const KilnNode *node = match->root;
+    const KilnAttrs_cum_sum *attrs = kiln_attrs(node, cum_sum);
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnKnown *stated = kiln_match_value(match, "axis")->known;
+    double one = 0;
+    int64_t least, most;
+    if (!stated || stated->n != 1 || x->type.rank < 1)
+        return false;
+    const int axis = kiln_type_axis(&x->type, stated->v[0]);
+    if (axis < 0 || !kiln_type_knows_dim(&x->type, axis))
+        return false;
+    kiln_type_dim_range(&x->type, axis, &least, &most);
+    GUARD(ones, kiln_value_uniform(x, &one) && one == 1);
+    GUARD(whole_numbers, has_counts(x->type.dtype, most));
+    const int64_t before = attrs->exclusive ? 1 : 0;
+    KilnValue *low = number(match, x->type.dtype, 1 - before);
+    KilnValue *high = extent_of(match, x, axis, attrs->reverse ? -before : 1 - before);
+    KilnValue *up[] = { low, high, number(match, x->type.dtype, 1) };
+    KilnValue *down[] = { high, number(match, x->type.dtype, -before),
+                          number(match, x->type.dtype, -1) };
+    KilnValue *line =
+        high ? kiln_match_build(match, KILN_OP_range, NULL, attrs->reverse ? down : up, 3) : NULL;
+    return line && kiln_match_replace(match, spread(match, line, x, axis));
+}
+
+static const KilnRule rules[] = {
+    RULE("top-k-of-one", E, "(top_k ? ?)", take_one),
+    RULE("fewer-top-values", E, "(slice (top_k#t ? ?) ...)", take_fewer_values),
+    RULE("fewer-top-indices", E, "(slice (top_k#t.1 ? ?) ...)", take_fewer_indices),
+    RULE("arg-max-of-hardmax", E, "(arg_max (hardmax#hot ?x))", skip_hardmax),
+    RULE("count-ones", E, "(cum_sum ?x ?axis)", count),
+};
+
+RULE_PASS(simplify_selections, FORWARD);
