@@ -4,6 +4,8 @@
 #include "runtime/compile.h"
 
 #include "graph/binding.h"
+#include "graph/dim/dim_defined.h"
+#include "graph/dim/dim_equal.h"
 #include "graph/dim/dim_small.h"
 #include "graph/module/define.h"
 #include "graph/module/folding.h"
@@ -204,6 +206,29 @@ require_small(KilnIRFunction *function)
     }
 }
 
+static bool
+is_unbound(void *binding, const char *name)
+{
+    int64_t ignored;
+    return !kiln_dim_binding_lookup(binding, name, &ignored);
+}
+
+/* What was assumed of expressions is checked there, too. What has names that this program does not
+ * have was assumed for another one. */
+static void
+require_assumed(KilnIRFunction *function)
+{
+    KilnDimBinding *binding = (KilnDimBinding *)kiln_open_binding(function);
+    g_autoptr(GArray) pairs = kiln_dim_table_assumed_equal(function->module->dims);
+    for (guint i = 0; i < pairs->len; i++) {
+        const KilnDimPair *pair = &g_array_index(pairs, KilnDimPair, i);
+        if (!kiln_dim_any_name(pair->a, is_unbound, binding) &&
+            !kiln_dim_any_name(pair->b, is_unbound, binding))
+            kiln_open_require_equal(function, kiln_size_open(0, pair->a),
+                                    kiln_size_open(0, pair->b), "shape");
+    }
+}
+
 static gboolean
 lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPassOptions *options,
               KilnPassReport *report, GError **error)
@@ -221,8 +246,10 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
         (open && !verify_open(ir, scale, error)))
         return FALSE;
     KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-    if (open)
+    if (open) {
         require_small(entry);
+        require_assumed(entry);
+    }
     g_autoptr(KilnDefines) defines = kiln_defines_new(entry);
     if (open && !defines && !options->prefer_memory)
         kiln_open_settle(entry);

@@ -7,6 +7,7 @@
 #include "runtime/scope.h"
 #include "runtime/targets.h"
 #include "runtime/open/template.h"
+#include "runtime/open/zeros.h"
 
 #include "graph/base/budget.h"
 #include "graph/base/map_file.h"
@@ -263,6 +264,7 @@ kiln_program_new(KilnModel *model)
     program->specialisations =
         g_ptr_array_new_with_free_func((GDestroyNotify)kiln_specialisation_unref);
     program->templates = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_template_unref);
+    program->zeros = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_zeros_free);
     program->model = kiln_model_ref(model);
     program->constness = g_new0(KilnConstness, model->inputs.n + 1);
     program->values = g_new0(GBytes *, model->inputs.n + 1);
@@ -341,6 +343,7 @@ kiln_program_unref(KilnProgram *program)
         return;
     g_ptr_array_unref(program->specialisations);
     g_ptr_array_unref(program->templates);
+    g_ptr_array_unref(program->zeros);
     for (unsigned i = 0; i < program->model->inputs.n; i++)
         g_clear_pointer(&program->values[i], g_bytes_unref);
     g_free(program->values);

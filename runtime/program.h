@@ -53,6 +53,7 @@ struct KilnProgram {
     const KilnObject *object;     /* sessions run its entry function; NULL: they walk the calls */
     GPtrArray *specialisations;   /* in order of use, the latest at the end */
     GPtrArray *templates;  /* KilnTemplate*: open programs, by the values they are made for */
+    GPtrArray *zeros;      /* KilnZeros*: names that were seen as 0, and theirs */
     char *refusal;         /* why no open program can be made of the model; NULL: it may be */
     double progress_done;  /* share of the present specialisation that is made */
     double progress_stage; /* share of its present stage */

@@ -19,6 +19,7 @@
 #include "runtime/open/instance.h"
 #include "runtime/open/probe.h"
 #include "runtime/open/template.h"
+#include "runtime/open/zeros.h"
 #include "runtime/shapes/dims.h"
 #include "runtime/specialise.h"
 
@@ -82,18 +83,17 @@ begin_stage(KilnProgram *program, double length)
 }
 
 static KilnIRModule *
-optimize(KilnProgram *program, const KilnBinding *bindings, GError **error)
+optimize(KilnProgram *program, const KilnModel *model, const KilnBinding *bindings, GError **error)
 {
     const KilnPassPipeline *passes = program->pipeline->passes;
     const KilnPassOptions *options = &program->pass_options;
     g_autoptr(KilnPassReport) report = kiln_pass_report_new();
     begin_stage(program, graph_stage);
-    if (program->model->ir_text) {
+    if (model->ir_text) {
         begin_stage(program, ir_stage);
-        return kiln_compile_ir_text(program->model, passes, options, report, error);
+        return kiln_compile_ir_text(model, passes, options, report, error);
     }
-    KilnModule *module =
-        kiln_compile_graph(program->model, bindings, passes, options, report, error);
+    KilnModule *module = kiln_compile_graph(model, bindings, passes, options, report, error);
     begin_stage(program, ir_stage);
     return module ? kiln_compile_ir(module, passes, options, report, error) : NULL;
 }
@@ -149,7 +149,7 @@ static KilnSpecialisation *
 make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
     program->progress_done = program->progress_stage = 0;
-    KilnIRModule *ir = optimize(program, bindings, error);
+    KilnIRModule *ir = optimize(program, program->model, bindings, error);
     if (!ir)
         return NULL;
     begin_stage(program, bind_stage);
@@ -235,15 +235,17 @@ has_key(const KilnTemplate *template, const KilnProgram *program, const KilnBind
     return true;
 }
 
-/* NULL where the model cannot be compiled for open dims: the reason is logged. */
+/* NULL where @model, which is that of the program or has other facts of its dims, cannot be
+ * compiled for open dims. */
 static KilnTemplate *
-make_template(KilnProgram *program, const KilnBinding *bindings, GError **error)
+make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *bindings,
+              GError **error)
 {
     bool any;
     g_autofree KilnBinding *open = open_bindings(program, bindings, &any);
     unsigned n = program->inputs.n;
     program->progress_done = program->progress_stage = 0;
-    KilnIRModule *ir = any ? optimize(program, open, error) : NULL;
+    KilnIRModule *ir = any ? optimize(program, model, open, error) : NULL;
     if (ir && !((KilnIRFunction *)g_ptr_array_index(ir->functions, ir->functions->len - 1))->open)
         g_clear_pointer(&ir, kiln_ir_module_free); /* passes found all that data seemed to decide */
     if (!ir)
@@ -274,12 +276,15 @@ is_refusal(const KilnProgram *program, const GError *error)
            g_error_matches(error, KILN_ERROR, KILN_ERROR_INVALID);
 }
 
+/* @zeros: NULL: each name is as the model says. */
 static KilnTemplate *
-look_up(const KilnProgram *program, const KilnBinding *bindings, const KilnCarries *carries)
+look_up(const KilnProgram *program, const KilnBinding *bindings, const KilnZeros *zeros,
+        const KilnCarries *carries)
 {
     for (guint i = 0; i < program->templates->len; i++) {
         KilnTemplate *template = g_ptr_array_index(program->templates, i);
-        if (kiln_template_carries(template, carries) && has_key(template, program, bindings))
+        if (template->zeros == zeros && kiln_template_carries(template, carries) &&
+            has_key(template, program, bindings))
             return template;
     }
     return NULL;
@@ -300,12 +305,60 @@ find_carried(KilnProgram *program, const KilnBinding *bindings, KilnTemplate *ba
 {
     if (!base || !carries || !carries->n)
         return base;
-    KilnTemplate *template = look_up(program, bindings, carries);
+    KilnTemplate *template = look_up(program, bindings, base->zeros, carries);
     if (!template) {
         template = kiln_template_new_carried(base, carries);
+        template->zeros = base->zeros;
         add_template(program, template);
     }
     return template;
+}
+
+/* Makes the open program of @zeros, or of the model itself. *@out is NULL where there is none; then
+ * *@out_refusal says why. */
+static gboolean
+try_template(KilnProgram *program, const KilnBinding *bindings, const KilnZeros *zeros,
+             KilnTemplate **out, char **out_refusal, GError **error)
+{
+    const KilnModel *model = zeros ? zeros->model : program->model;
+    g_autoptr(GError) why = NULL;
+    *out = make_template(program, model, bindings, &why);
+    if (*out) {
+        (*out)->zeros = zeros;
+        add_template(program, *out);
+        return TRUE;
+    }
+    if (!is_refusal(program, why)) {
+        g_propagate_error(error, g_steal_pointer(&why));
+        return FALSE;
+    }
+    *out_refusal = g_strdup(why ? why->message : "no dim of its inputs is open");
+    if (program->log && why) {
+        g_autofree char *line = g_strdup_printf("%s: compiled for each shape%s: %s", model->name,
+                                                zeros ? " with a dim of 0" : "", why->message);
+        program->log(line, program->data);
+    }
+    return TRUE;
+}
+
+/* The same for shapes with dims of 0, which names at hand are not. */
+static gboolean
+find_with_zeros(KilnProgram *program, const KilnBinding *bindings, const GPtrArray *names,
+                KilnTemplate **out, GError **error)
+{
+    KilnZeros *zeros;
+    g_autoptr(GError) inner = NULL;
+    while ((zeros = kiln_zeros_for(program->zeros, program->model, names, &inner))) {
+        *out = look_up(program, bindings, zeros, NULL);
+        if (!*out && !try_template(program, bindings, zeros, out, &zeros->refusal, error))
+            return FALSE;
+        if (*out)
+            return TRUE;
+    }
+    if (!inner)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&inner));
+    return FALSE;
 }
 
 /* The open program for @bindings, made where none was tried before; *@out is NULL where there is
@@ -316,26 +369,11 @@ find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **
     *out = NULL;
     if (program->refusal || !may_be_open(program))
         return TRUE;
-    *out = look_up(program, bindings, NULL);
-    if (*out)
-        return TRUE;
-    g_autoptr(GError) why = NULL;
-    *out = make_template(program, bindings, &why);
-    if (*out) {
-        add_template(program, *out);
-        return TRUE;
-    }
-    if (!is_refusal(program, why)) {
-        g_propagate_error(error, g_steal_pointer(&why));
-        return FALSE;
-    }
-    program->refusal = g_strdup(why ? why->message : "no dim of its inputs is open");
-    if (program->log && why) {
-        g_autofree char *line =
-            g_strdup_printf("%s: compiled for each shape: %s", program->model->name, why->message);
-        program->log(line, program->data);
-    }
-    return TRUE;
+    g_autoptr(GPtrArray) names = kiln_zeros_of(&program->inputs, bindings);
+    if (names->len && !program->model->ir_text)
+        return find_with_zeros(program, bindings, names, out, error);
+    *out = look_up(program, bindings, NULL, NULL);
+    return *out || try_template(program, bindings, NULL, out, &program->refusal, error);
 }
 
 /* Values that shapes depend on are a key of open programs, and come with a run. */

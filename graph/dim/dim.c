@@ -3,6 +3,7 @@
 #include "graph/dim.h"
 
 #include "graph/arena.h"
+#include "graph/dim/dim_equal.h"
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
@@ -14,6 +15,7 @@ struct KilnDimTable {
     KilnArena *arena;
     KilnTable *all; /* KilnDim*, by what they say */
     bool small;     /* graph/dim/dim_small.h */
+    GArray *equal;  /* KilnDimPair: graph/dim/dim_equal.h */
 };
 
 uint32_t
@@ -151,6 +153,7 @@ kiln_dim_table_new(void)
     g_mutex_init(&table->lock);
     table->arena = kiln_arena_new();
     table->all = kiln_table_new(entry_hash, entry_equal);
+    table->equal = g_array_new(FALSE, FALSE, sizeof(KilnDimPair));
     return table;
 }
 
@@ -167,6 +170,7 @@ kiln_dim_table_unref(KilnDimTable *table)
     if (!table || !g_atomic_int_dec_and_test(&table->n_owners))
         return;
     kiln_table_unref(table->all);
+    g_array_unref(table->equal);
     kiln_arena_free(table->arena);
     g_mutex_clear(&table->lock);
     g_free(table);
@@ -244,6 +248,7 @@ kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most)
         if (has->lo == facts.lo && has->hi == facts.hi && has->divisor == facts.divisor) {
             found = intern_locked(table, &dim);
             found->u.name.facts = *has;
+            found->u.name.defined = true;
         }
         g_string_printf(text, "%s.%u", wanted, i);
     }
@@ -380,4 +385,28 @@ kiln_dim_table_small(KilnDimTable *table, bool assumes)
     bool small = table->small |= assumes;
     g_mutex_unlock(&table->lock);
     return small;
+}
+
+void
+kiln_dim_table_assume_equal(KilnDimTable *table, const KilnDim *a, const KilnDim *b)
+{
+    const KilnDimPair pair = { a, b };
+    bool known = !a || !b || a == b;
+    g_mutex_lock(&table->lock);
+    for (guint i = 0; i < table->equal->len && !known; i++) {
+        const KilnDimPair *other = &g_array_index(table->equal, KilnDimPair, i);
+        known = other->a == a && other->b == b;
+    }
+    if (!known)
+        g_array_append_val(table->equal, pair);
+    g_mutex_unlock(&table->lock);
+}
+
+GArray *
+kiln_dim_table_assumed_equal(KilnDimTable *table)
+{
+    g_mutex_lock(&table->lock);
+    GArray *pairs = g_array_copy(table->equal);
+    g_mutex_unlock(&table->lock);
+    return pairs;
 }

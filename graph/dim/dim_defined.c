@@ -10,14 +10,13 @@ kiln_dim_define(KilnDimTable *table, const char *wanted, int64_t most)
 }
 
 static bool
-begins_at_0(void *table, const char *name)
+is_defined(void *table, const char *name)
 {
-    KilnDimFacts facts;
-    return kiln_dim_facts(kiln_dim_name(table, name), &facts) && facts.lo == 0;
+    return kiln_dim_name(table, name)->u.name.defined;
 }
 
 bool
 kiln_dim_hangs_on_data(const KilnDim *dim)
 {
-    return dim && kiln_dim_any_name(dim, begins_at_0, kiln_dim_table_of(dim));
+    return dim && kiln_dim_any_name(dim, is_defined, kiln_dim_table_of(dim));
 }

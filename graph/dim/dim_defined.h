@@ -17,7 +17,7 @@ void kiln_dim_range_at(const KilnDim *dim, KilnDimBounds bounds, void *data, int
 /** True where @matches says so of a name in @dim. */
 bool kiln_dim_any_name(const KilnDim *dim, bool (*matches)(void *data, const char *name),
                        void *data);
-/** True where a name in @dim begins at 0. */
+/** True where a name in @dim was made by kiln_dim_define(). */
 bool kiln_dim_hangs_on_data(const KilnDim *dim);
 
 #endif

@@ -41,6 +41,7 @@ struct KilnDim {
             const char *text;
             KilnDimFacts facts;
             int64_t guess; /* 0: none */
+            bool defined;  /* data decides it */
         } name;
         const KilnDim *args[4];
         const KilnDimTerm *terms;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of what renames the dims of the same elements in the same order: reshape,
  * flatten, squeeze, unsqueeze. */
+#include "graph/dim/dim_defined.h"
+#include "graph/dim/dim_equal.h"
 #include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/reshape.h"
@@ -50,8 +52,22 @@ typedef struct {
     const KilnDim *open_stated; /* and their product; NULL where it is too big */
 } ReshapePlan;
 
-/* A stated dim without a number. The specification reads 0 as a copy. An expression that is 0 is a
- * dim of 0 here: with it the operand must be empty, too. */
+/* The specification reads 0 as a copy. An expression that is 0 is a dim of 0 here. This is the same
+ * where the copied dim is 0, too; else the shapes need a program of their own. Dims that data
+ * decides have none. */
+static void
+assume_no_copy(const KilnInfer *in, int d, const KilnDim *dim)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    if (kiln_attrs(in->node, reshape)->allowzero || kiln_dim_hangs_on_data(dim))
+        return;
+    const KilnDim *copied =
+        d < x->rank ? kiln_type_dim(x, d, in->dims) : kiln_dim_number(in->dims, 1);
+    const KilnDim *read = kiln_dim_select(in->dims, dim, kiln_dim_number(in->dims, 0), copied, dim);
+    kiln_dim_table_assume_equal(in->dims, read, dim);
+}
+
+/* A stated dim without a number. */
 static gboolean
 state_open(const KilnInfer *in, int d, ReshapePlan *plan, KilnType *out, GError **error)
 {
@@ -61,6 +77,8 @@ state_open(const KilnInfer *in, int d, ReshapePlan *plan, KilnType *out, GError 
     plan->open |= !dim || lo < 0;
     if (plan->open)
         return TRUE;
+    if (lo == 0)
+        assume_no_copy(in, d, dim);
     for (int e = 0; e < plan->rest.rank; e++) {
         if (plan->rest.dims[e] < 0 && plan->rest.open[e] == dim) { /* cancels, as a copy does */
             kiln_dim_set(&plan->rest, e, 1);

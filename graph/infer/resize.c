@@ -164,7 +164,8 @@ by_sizes(const KilnInfer *in, const int *axes, int64_t n, KilnType *out, GError 
     if (!sizes || sizes->n != n)
         return TRUE;
     for (int i = 0; i < n; i++) {
-        if (sizes->v[i] < 1)
+        const bool is_empty = sizes->v[i] == 0 && x->dims[axes[i]] == 0;
+        if (sizes->v[i] < 1 && !is_empty)
             return kiln_throw(error, KILN_ERROR_SHAPE,
                               "sizes: expected 1 or more, found %" G_GINT64_FORMAT, sizes->v[i]);
         all_known &= x->dims[axes[i]] >= 0;

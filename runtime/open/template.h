@@ -46,7 +46,9 @@ typedef struct KilnTemplate {
     KilnDimFacts *facts;       /* per name */
     GPtrArray *bodies;         /* KilnBody*, as in KilnSpecialisation; NULL: there are none */
     KilnOpenPlan *most;        /* of all bindings, where all names have bounds; else NULL */
-    GBytes **values;           /* the key: per input whose value shapes depend on, else NULL */
+    const struct KilnZeros *zeros; /* names that may be 0 beside what the model says, of whose
+                                      model it was made; NULL: none. Part of the key */
+    GBytes **values;               /* the key: per input whose value shapes depend on, else NULL */
     unsigned n_inputs;
     pthread_mutex_t lock;  /* guards the fields below */
     KilnPackedForm *forms; /* KILN_MAX_FORMS per call */

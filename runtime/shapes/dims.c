@@ -21,7 +21,8 @@ is_stated(const KilnDim *dim, KilnDimFacts *out)
 }
 
 enum {
-    STATED_MOST = G_MAXINT32 /* of what callers state */
+    STATED_MOST = G_MAXINT32, /* of what callers state */
+    LEAST_UNSTATED = -1       /* a lower bound that nobody stated: 1 in the end */
 };
 
 char *
@@ -74,7 +75,26 @@ typedef struct {
     GArray *names;   /* Name */
 } Statements;
 
-static const KilnDimFacts default_facts = { .lo = 1, .hi = KILN_DIM_MOST, .divisor = 1 };
+static const KilnDimFacts default_facts = { .lo = LEAST_UNSTATED,
+                                            .hi = KILN_DIM_MOST,
+                                            .divisor = 1 };
+
+/* @facts with the lower bound that holds where nobody stated one. */
+static KilnDimFacts
+resolved(const KilnDimFacts *facts)
+{
+    KilnDimFacts out = *facts;
+    if (out.lo == LEAST_UNSTATED)
+        out.lo = 1;
+    return out;
+}
+
+static char *
+text_of_facts(const KilnDimFacts *facts)
+{
+    const KilnDimFacts all = resolved(facts);
+    return kiln_dim_facts_text(&all);
+}
 
 static Rename *
 find_rename(const Statements *self, const char *old)
@@ -135,13 +155,13 @@ narrow(const char *name, KilnDimFacts *facts, const KilnDimFacts *more, GError *
     KilnDimFacts narrowed = { MAX(facts->lo, more->lo), least_bound(facts->hi, more->hi), 1,
                               facts->hint };
     bool fits = !__builtin_mul_overflow(facts->divisor / both, more->divisor, &divisor) &&
-                narrowed.hi / divisor * divisor >= narrowed.lo;
+                narrowed.hi / divisor * divisor >= resolved(&narrowed).lo;
     if (fits) {
         narrowed.divisor = divisor;
         *facts = narrowed;
         return TRUE;
     }
-    g_autofree char *first = kiln_dim_facts_text(facts), *second = kiln_dim_facts_text(more);
+    g_autofree char *first = text_of_facts(facts), *second = text_of_facts(more);
     return kiln_throw(error, KILN_ERROR_USAGE, "dim %s: expected one range, found %s and %s", name,
                       first, second);
 }
@@ -151,21 +171,25 @@ static gboolean
 read_facts(const KilnDimStatement *statement, const char *name, KilnDimFacts *out, GError **error)
 {
     const KilnDimRange *range = &statement->facts;
-    *out =
-        (KilnDimFacts){ range->least ? range->least : 1, range->most ? range->most : KILN_DIM_MOST,
-                        range->multiple ? range->multiple : 1, range->hint };
-    if (out->lo < 1 || out->hi < out->lo || out->hi > STATED_MOST)
+    *out = (KilnDimFacts){ range->least == KILN_LEAST_ZERO ? 0
+                           : range->least                  ? range->least
+                                                           : LEAST_UNSTATED,
+                           range->most ? range->most : KILN_DIM_MOST,
+                           range->multiple ? range->multiple : 1, range->hint };
+    const KilnDimFacts all = resolved(out);
+    if (range->least < KILN_LEAST_ZERO || out->hi < all.lo || out->hi > STATED_MOST)
         return kiln_throw(error, KILN_ERROR_USAGE,
-                          "dim %s: expected bounds of 1 to %d in order, found %" G_GINT64_FORMAT
+                          "dim %s: expected bounds of 0 to %d in order, found %" G_GINT64_FORMAT
                           "..%" G_GINT64_FORMAT,
-                          name, (int)STATED_MOST, out->lo, out->hi);
+                          name, (int)STATED_MOST, range->least < 0 ? range->least : all.lo,
+                          out->hi);
     if (out->divisor < 1 || out->divisor > STATED_MOST)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "dim %s: expected a divisor of 1 to %d, found %" G_GINT64_FORMAT, name,
                           (int)STATED_MOST, out->divisor);
-    if (out->hi / out->divisor * out->divisor >= out->lo)
+    if (out->hi / out->divisor * out->divisor >= all.lo)
         return TRUE;
-    g_autofree char *text = kiln_dim_facts_text(out);
+    g_autofree char *text = kiln_dim_facts_text(&all);
     return kiln_throw(error, KILN_ERROR_USAGE, "dim %s: expected %s, which no number is", name,
                       text);
 }
@@ -291,7 +315,8 @@ list_names(Statements *self, GError **error)
         const char *old = g_array_index(self->renames, Rename, i).old;
         Name *name = add_name(self, text_of(self, old));
         KilnDimFacts facts;
-        kiln_dim_facts(kiln_dim_name(self->from->dims, old), &facts);
+        if (!is_stated(kiln_dim_name(self->from->dims, old), &facts))
+            facts.lo = LEAST_UNSTATED;
         if (!narrow(name->text, &name->facts, &facts, error))
             return FALSE;
         name->facts.hint = MAX(name->facts.hint, facts.hint);
@@ -305,6 +330,7 @@ state_all(Statements *self, GError **error)
     for (guint i = 0; i < self->names->len; i++) {
         Name *name = &g_array_index(self->names, Name, i);
         KilnDimFacts *facts = &name->facts;
+        *facts = resolved(facts);
         if (name->hinted && (facts->hint < facts->lo || facts->hint > facts->hi)) {
             g_autofree char *expected = kiln_dim_facts_text(facts);
             return kiln_throw(error, KILN_ERROR_USAGE,
@@ -399,4 +425,36 @@ kiln_model_with_dims(KilnModel *model, const KilnDimStatement *statements, unsig
     return make_module(model, statements, n, &module, error)
                ? kiln_model_beside(model, module, error)
                : NULL;
+}
+
+/* --- dims of 0 --- */
+
+typedef struct {
+    KilnDimTable *table;
+    const GPtrArray *names;
+} Zeros;
+
+/* A KilnDimReplace. Types that rest on the old facts are inferred anew when shapes are bound. */
+static const KilnDim *
+with_zeros(void *data, const KilnDim *old)
+{
+    const Zeros *zeros = data;
+    const char *text = kiln_dim_as_name(old);
+    KilnDimFacts facts;
+    if (!kiln_dim_facts(old, &facts))
+        return NULL;
+    if (g_ptr_array_find_with_equal_func((GPtrArray *)zeros->names, text, g_str_equal, NULL))
+        facts.lo = 0;
+    kiln_dim_state(zeros->table, text, &facts, NULL);
+    return kiln_dim_name(zeros->table, text);
+}
+
+KilnModel *
+kiln_model_with_zeros(KilnModel *model, const GPtrArray *names, GError **error)
+{
+    g_autoptr(KilnDimTable) table = kiln_dim_table_new();
+    Zeros zeros = { table, names };
+    KilnModule *module = kiln_module_clone(model->module);
+    kiln_module_move_dims(module, table, with_zeros, &zeros);
+    return kiln_model_beside(model, module, error);
 }

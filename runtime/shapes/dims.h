@@ -23,6 +23,10 @@ typedef struct {
 KilnModel *kiln_model_with_dims(KilnModel *model, const KilnDimStatement *statements, unsigned n,
                                 GError **error);
 
+/** A copy of @model, which is no IR level model, in which @names (char*) may be 0. They are names
+ * of dims of its inputs. */
+KilnModel *kiln_model_with_zeros(KilnModel *model, const GPtrArray *names, GError **error);
+
 /** "1..8" or "a multiple of 8 in 8..64", to be freed. */
 char *kiln_dim_facts_text(const KilnDimFacts *facts);
 /** KILN_ERROR_SHAPE where @binding gives a number to a dim of @type that its stated facts do not

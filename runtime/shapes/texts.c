@@ -49,7 +49,7 @@ parse_number(const char *text, int64_t least, int64_t *out)
     return good;
 }
 
-/* 1..2048%8, 1..2048 or %8 */
+/* 1..2048%8, 0..2048 or %8 */
 static bool
 parse_range(char *text, KilnDimRange *out)
 {
@@ -64,7 +64,10 @@ parse_range(char *text, KilnDimRange *out)
     if (!dots || (percent && dots > percent))
         return false;
     *dots = 0;
-    return parse_number(text, 1, &out->least) && parse_number(dots + 2, 1, &out->most);
+    bool good = parse_number(text, 0, &out->least) && parse_number(dots + 2, 1, &out->most);
+    if (good && !out->least)
+        out->least = KILN_LEAST_ZERO;
+    return good;
 }
 
 /* How much of @text is a name. */

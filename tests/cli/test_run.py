@@ -440,7 +440,7 @@ constants {{ @i = [{}] : i64[2] }}
                 (USAGE, "--shape: dim N: expected one range, found 1..4 and 5..8", ("x=1..4x8", "y=5..8x8")),
                 (USAGE, "--shape: dim N: expected one range, found a multiple of 3 in 3..4 and a multiple of 4 in 1..11",
                  ("x=3..4%3x8", "y=1..11%4x8")),
-                (USAGE, "--shape: dim N: expected bounds of 1 to 2147483647 in order, found 9..8", ("N=9..8",)),
+                (USAGE, "--shape: dim N: expected bounds of 0 to 2147483647 in order, found 9..8", ("N=9..8",)),
                 (USAGE, "--shape: dim N: expected a multiple of 16 in 9..15, which no number is", ("N=9..15%16",)),
                 (USAGE, "--shape: expected one of the inputs x, y or of the open dims N, found q", ("q=1..4",)),
                 (USAGE, "--shape: expected a number of 1 or more or a range for the dim N, found 4x8", ("N=4x8",)),

@@ -18,6 +18,7 @@ typedef struct OpenSeen {
     uint64_t programs[OPEN_WAYS]; /* with open dims */
     uint64_t open[OPEN_WAYS];     /* of them, compiled once for all shapes */
     uint64_t runs, instances;     /* of open programs at numbers of at least 1 */
+    uint64_t zeros, with_zeros;   /* the same where a dim is 0 */
     uint64_t errors;              /* runs that fail as those of numbers do */
     uint64_t equal, close;        /* runs with equal bits, and those that a bound allows */
     uint64_t files;               /* runs of programs that were written and read */

@@ -85,6 +85,8 @@ number_of(const Opened *opened, int name, Numbers numbers)
         return name == chosen ? opened->large : prime;
     case NUMBERS_ZERO:
         return name == chosen ? 0 : prime;
+    case NUMBERS_ZEROS:
+        return name == chosen || (opened->seed % 2 && name == (chosen + 1) % n) ? 0 : prime + 1;
     default:
         return prime;
     }

@@ -13,6 +13,7 @@ typedef enum {
     NUMBERS_EQUAL,
     NUMBERS_LARGE, /* a few hundred for one name, as far as the graph stays small */
     NUMBERS_ZERO,  /* 0 for one name */
+    NUMBERS_ZEROS, /* for it, and for another one for some seeds; other numbers for the rest */
     N_NUMBERS,
 } Numbers;
 

@@ -122,7 +122,7 @@ Test(runtime_ranges, statements_that_cannot_hold)
     const KilnDimRange twice[] = { { "N", 1, 8, 0, 0 }, { "N", 9, 16, 0, 0 } };
     expect_refused(&unknown, 1, "dim range: expected an open dim (N, M), found Q");
     expect_refused(&nameless, 1, "dim range: expected an open dim (N, M), found NULL");
-    expect_refused(&order, 1, "dim N: expected bounds of 1 to 2147483647 in order, found 8..7");
+    expect_refused(&order, 1, "dim N: expected bounds of 0 to 2147483647 in order, found 8..7");
     expect_refused(&negative, 1, "in order, found -1..7");
     expect_refused(&none, 1, "dim N: expected a multiple of 8 in 9..15, which no number is");
     expect_refused(&divisor, 1, "dim N: expected a divisor of 1 to 2147483647, found -8");

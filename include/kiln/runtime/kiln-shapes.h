@@ -17,11 +17,15 @@ typedef struct {
     int64_t dims[8]; /* -1: open still, as the model says */
 } KilnShape;
 
+enum {
+    KILN_LEAST_ZERO = -1 /* KilnDimRange.least: 0 is allowed, too */
+};
+
 /** Facts about an open dim. 0 states nothing. Runs with other numbers fail with KILN_ERROR_SHAPE.
  * Programs of one model may have different facts. */
 typedef struct {
     const char *name;    /* as in KilnTensorInfo.dim_names of the model */
-    int64_t least, most; /* both are allowed */
+    int64_t least, most; /* both are allowed; without @least a dim is 1 or more */
     int64_t multiple;    /* each number is a multiple of it */
     int64_t hint;        /* a likely number: costs are weighed for it */
 } KilnDimRange;
