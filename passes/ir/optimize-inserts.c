@@ -505,14 +505,27 @@ join(Inserts *inserts, KilnInstr *instr, const Joint *joint, GArray *pieces,
     return TRUE;
 }
 
+/* Nothing is to be placed, or something is for all bindings. One row may be empty at others. */
+static bool
+stays_as_it_is(const Joint *joint, KilnSize width)
+{
+    if (width.lost || kiln_size_is(width, 0))
+        return !width.lost;
+    return kiln_size_at_most(kiln_size_make(1), width) ||
+           (width.n > 0 && kiln_size_is(joint->rows, 1));
+}
+
 /* Each piece has a place for all bindings. */
 static bool
-all_known(const GArray *pieces)
+all_known(const KilnInstr *concat, const Joint *joint, const GArray *pieces)
 {
     bool known = true;
     for (guint i = 0; i < pieces->len; i++) {
         const Piece *piece = &g_array_index(pieces, Piece, i);
-        known &= !piece->offset.lost && !piece->width.lost;
+        known &= !piece->offset.lost && stays_as_it_is(joint, piece->width);
+        for (uint32_t k = 0; k < piece->n; k++)
+            known &=
+                stays_as_it_is(joint, width_of(joint, concat->operands[piece->first + k].buffer));
     }
     return known;
 }
@@ -531,7 +544,7 @@ join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error
         const Joint joint = joint_of(concat, joined_axis(concat));
         g_autoptr(GArray) pieces =
             is_pad ? padded_piece(inserts, concat, &joint) : find_pieces(inserts, concat, &joint);
-        if (!all_known(pieces))
+        if (!all_known(concat, &joint, pieces))
             continue;
         bool wanted = false;
         for (guint k = 0; k < pieces->len; k++)
