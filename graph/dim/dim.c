@@ -233,6 +233,16 @@ kiln_dim_name(KilnDimTable *table, const char *name)
 }
 
 const KilnDim *
+kiln_dim_table_defined(KilnDimTable *table, const char *name)
+{
+    KilnDim *dim = name_of(table, name);
+    g_mutex_lock(&table->lock);
+    dim->u.name.defined = true;
+    g_mutex_unlock(&table->lock);
+    return dim;
+}
+
+const KilnDim *
 kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most)
 {
     const KilnDimFacts facts = { .lo = 0, .hi = MAX(most, 0), .divisor = 1 };
@@ -248,7 +258,6 @@ kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most)
         if (has->lo == facts.lo && has->hi == facts.hi && has->divisor == facts.divisor) {
             found = intern_locked(table, &dim);
             found->u.name.facts = *has;
-            found->u.name.defined = true;
         }
         g_string_printf(text, "%s.%u", wanted, i);
     }

@@ -9,6 +9,12 @@ kiln_dim_define(KilnDimTable *table, const char *wanted, int64_t most)
     return kiln_dim_table_define(table, wanted, most);
 }
 
+const KilnDim *
+kiln_dim_defined(KilnDimTable *table, const char *name)
+{
+    return kiln_dim_table_defined(table, name);
+}
+
 static bool
 is_defined(void *table, const char *name)
 {

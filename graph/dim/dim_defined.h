@@ -9,6 +9,9 @@
  * dot and a number behind it. What has equal bounds may get the same name again. */
 const KilnDim *kiln_dim_define(KilnDimTable *table, const char *wanted, int64_t most);
 
+/** Name @name, which a node defines. */
+const KilnDim *kiln_dim_defined(KilnDimTable *table, const char *name);
+
 /** Finds the bounds of name @name; false where those that are stated hold. */
 typedef bool (*KilnDimBounds)(void *data, const char *name, int64_t *lo, int64_t *hi);
 /** kiln_dim_range() with other bounds of names. */
@@ -17,7 +20,7 @@ void kiln_dim_range_at(const KilnDim *dim, KilnDimBounds bounds, void *data, int
 /** True where @matches says so of a name in @dim. */
 bool kiln_dim_any_name(const KilnDim *dim, bool (*matches)(void *data, const char *name),
                        void *data);
-/** True where a name in @dim was made by kiln_dim_define(). */
+/** True where kiln_dim_defined() was called for a name in @dim. */
 bool kiln_dim_hangs_on_data(const KilnDim *dim);
 
 #endif

@@ -98,6 +98,8 @@ bool kiln_dim_table_small(KilnDimTable *table, bool assumes);
 void kiln_dim_table_guess(KilnDimTable *table, const char *name, int64_t number);
 /** graph/dim/dim_defined.h: kiln_dim_define(). */
 const KilnDim *kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most);
+/** graph/dim/dim_defined.h: kiln_dim_defined(). */
+const KilnDim *kiln_dim_table_defined(KilnDimTable *table, const char *name);
 /** Whether the sum is certainly at least 0, by ranges and by what atoms are between. */
 bool kiln_dim_sum_is_natural(const KilnDimSum *sum);
 

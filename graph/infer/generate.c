@@ -3,6 +3,7 @@
 #include "graph/infer/common.h"
 
 #include "graph/base/number.h"
+#include "graph/dim/dim_defined.h"
 #include "graph/graph.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
@@ -265,6 +266,8 @@ KILN_INFER(define)
     if (n >= 0 && n != names->n)
         return kiln_infer_throw_shape(in->node, 0, error, "%u elements, as there are names",
                                       names->n);
+    for (uint32_t i = 0; i < names->n; i++)
+        kiln_dim_defined(in->dims, names->v[i]);
     in->out[0] = *kiln_infer_type(in, 0);
     return TRUE;
 }

@@ -2,6 +2,7 @@
 /* Shape functions of what selects by value: compress, non_zero, non_max_suppression, unique. How
  * much they select is known only with the data. So that dim is open unless the data is known, and
  * has the name that the node defines (graph/module/define.h). */
+#include "graph/dim/dim_defined.h"
 #include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/gather.h"
@@ -43,7 +44,7 @@ set_count(KilnInfer *in, uint32_t r, int d, const char *count)
     KilnType *out = &in->out[r];
     if (count && !kiln_type_knows_dim(out, d)) {
         out->dims[d] = KILN_DIM_UNKNOWN;
-        out->open[d] = kiln_dim_name(in->dims, count);
+        out->open[d] = kiln_dim_defined(in->dims, count);
     }
 }
 

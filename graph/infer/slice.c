@@ -99,6 +99,10 @@ open_box(KilnSliceBox *box, const KilnNode *node, int d, int64_t i, const KilnDi
     const KilnDim *distance =
         step < 0 ? kiln_dim_sub(table, start, end) : kiln_dim_sub(table, end, start);
     const KilnDim *count = kiln_dim_ceil(table, distance, kiln_dim_number(table, ABS(step)));
+    int64_t least, most;
+    kiln_dim_range(size, &least, &most);
+    if (step < 0 && least < 1) /* nothing stands at the first place */
+        count = kiln_dim_min(table, count, size);
     box->open_start[d] = start;
     box->open_extent[d] = kiln_dim_max(table, count, zero);
     /* The box has a number only where both have: a place in data of an open size is no number. */

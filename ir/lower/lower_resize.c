@@ -39,17 +39,23 @@ read_floats(const KilnNode *node, uint32_t i, double *out, int expected, GError 
     return TRUE;
 }
 
-/* Whether element @i of @sizes is the same multiple of the extent for all bindings. */
+/* Whether element @i of @sizes is the same multiple of the extent for all bindings: of an extent
+ * that is 0 here, *@out. */
 static bool
-is_constant_ratio(const KilnValue *sizes, int i, const KilnType *x, int axis)
+is_constant_ratio(const KilnValue *sizes, int i, const KilnType *x, int axis, float *out)
 {
     KilnSize to = kiln_size_open(sizes->known->v[i], NULL), from = kiln_type_size(x, axis);
     if (sizes->extents && !kiln_dim_is_number(sizes->extents->v[i], &to.n))
         to.dim = sizes->extents->v[i];
     if (!to.dim && !from.dim)
         return true;
-    return from.n && to.n % from.n == 0 &&
-           kiln_size_equal(to, kiln_size_mul(from, kiln_size_make(to.n / from.n)));
+    int64_t ratio = from.n ? to.n / from.n : 0;
+    if (!from.n &&
+        !(from.dim && to.dim &&
+          kiln_dim_is_number(kiln_dim_divide(kiln_dim_table_of(to.dim), to.dim, from.dim), &ratio)))
+        return false;
+    *out = (float)ratio;
+    return kiln_size_equal(to, kiln_size_mul(from, kiln_size_make(ratio)));
 }
 
 /* *@out_open: some scale depends on open dims. It is the quotient of the extents then. */
@@ -65,9 +71,10 @@ scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, b
     if (!sizes || sizes->n != n)
         return kiln_lower_throw_unknown(node, SIZES, error);
     for (int i = 0; i < n; i++) {
-        *out_open |= !is_constant_ratio(kiln_node_operand(node, SIZES), i, x, axes[i]);
-        float extent = (float)x->dims[axes[i]];
-        float ratio = extent > 0 ? (float)sizes->v[i] / extent : 1;
+        float extent = (float)x->dims[axes[i]], ratio = 1;
+        *out_open |= !is_constant_ratio(kiln_node_operand(node, SIZES), i, x, axes[i], &ratio);
+        if (extent > 0)
+            ratio = (float)sizes->v[i] / extent;
         scales[axes[i]] = ratio;
         shared = larger ? fmaxf(shared, ratio) : fminf(shared, ratio);
     }
