@@ -49,7 +49,7 @@ kiln_bind_slot(const KilnBinder *binder, KilnBuffer *buffer)
     KilnBuffer *origin = kiln_buffer_origin(buffer);
     slot.offset = kiln_buffer_origin_offset(buffer);
     slot.index = binder->place[origin->id];
-    const KilnFolder *folder = binder->options->folder;
+    const KilnFolder *folder = binder->out->folder;
     switch (origin->kind) {
     case KILN_BUFFER_WEIGHT:
         slot.kind = binder->written[origin->id] ? KILN_SLOT_STATE : KILN_SLOT_WEIGHT;
@@ -169,8 +169,8 @@ pack_sees(const KilnBoundCall *call, uint32_t i)
             kiln_kernel_packs(call->kernel, call->instr, i));
 }
 
-static bool
-packs_late(const KilnBoundCall *call)
+bool
+kiln_bind_comes_late(const KilnBoundCall *call)
 {
     for (uint32_t i = 0; i < call->instr->n_operands; i++) {
         if (pack_sees(call, i) && kiln_operand_comes_late(call->instr, i))
@@ -207,7 +207,7 @@ bind_calls(KilnBinder *binder, GError **error)
         out->n_slots += instr->n_operands;
         if (!kiln_bind_kernel(binder, call, error) || !kiln_bind_packed(call, error))
             return FALSE;
-        if (call->packed_bytes && packs_late(call))
+        if (call->packed_bytes && kiln_bind_comes_late(call))
             call->late = ++n_late;
         kiln_bind_note_reads(binder, call);
         if (!kiln_bind_prepare(call, error) || !kiln_checkpoint(error))
@@ -217,10 +217,9 @@ bind_calls(KilnBinder *binder, GError **error)
 }
 
 /* Slots of @call are those of its operands, packed or not. */
-static void
-add_packing(const KilnBinder *binder, const KilnBoundCall *call)
+void
+kiln_bind_add_packing(const KilnSpecialisation *out, const KilnBoundCall *call)
 {
-    KilnSpecialisation *out = binder->out;
     KilnFolder *folder = out->folder;
     KilnLatePacking packing = { call->instr, call->kernel, call->form, call->packed_bytes,
                                 g_new0(KilnPackSource, call->instr->n_operands + 1) };
@@ -238,8 +237,8 @@ add_packing(const KilnBinder *binder, const KilnBoundCall *call)
     kiln_folder_add_packing(folder, &packing);
 }
 
-static void
-note_plain(const KilnSpecialisation *out)
+void
+kiln_bind_note_plain(const KilnSpecialisation *out)
 {
     for (uint32_t i = 0; i < out->n_slots; i++) {
         if (out->slots[i].kind == KILN_SLOT_FOLDED)
@@ -258,13 +257,13 @@ fill_slots(KilnBinder *binder)
         for (uint32_t i = 0; i < call->instr->n_operands; i++)
             slots[i] = kiln_bind_slot(binder, call->instr->operands[i].buffer);
         if (call->late)
-            add_packing(binder, call);
+            kiln_bind_add_packing(out, call);
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
             if (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i))
                 slots[i].kind = KILN_SLOT_NONE;
         }
     }
-    note_plain(out);
+    kiln_bind_note_plain(out);
     g_autofree int64_t *scratch = g_new(int64_t, out->function->next_id + 1);
     for (uint32_t i = 0; i <= out->function->next_id; i++)
         scratch[i] = -1;

@@ -132,6 +132,12 @@ gboolean kiln_bind_packed(KilnBoundCall *call, GError **error);
 gboolean kiln_bind_prepare(KilnBoundCall *call, GError **error);
 /** Marks the weights that the kernel of @call reads plain, or wants aligned. */
 void kiln_bind_note_reads(KilnBinder *binder, const KilnBoundCall *call);
+/** True where the weights of @call, which it wants packed, come with the first run. */
+bool kiln_bind_comes_late(const KilnBoundCall *call);
+/** Makes the first run pack the weights of @call, whose slots are those of its operands. */
+void kiln_bind_add_packing(const KilnSpecialisation *out, const KilnBoundCall *call);
+/** Says which folded constants kernels read unpacked, when all slots are there. */
+void kiln_bind_note_plain(const KilnSpecialisation *out);
 /** Where @buffer lies. */
 KilnSlot kiln_bind_slot(const KilnBinder *binder, KilnBuffer *buffer);
 

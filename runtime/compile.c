@@ -157,9 +157,6 @@ lower_scaled(KilnIRModule *ir, int64_t scale, GError **error)
 static gboolean
 lower_open(KilnIRModule *ir, int64_t *out_scale, GError **error)
 {
-    if (ir->module->folding)
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                          "constants that the first run computes are computed for numbers");
     g_autoptr(GError) first = NULL;
     for (size_t i = 0; i < G_N_ELEMENTS(scales); i++) {
         g_autoptr(GError) why = NULL;
@@ -251,6 +248,9 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
         require_assumed(entry);
     }
     g_autoptr(KilnDefines) defines = kiln_defines_new(entry);
+    if (defines && (ir->module->folding || kiln_ir_takes_fixed(ir)))
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "data decides dims, and constants come with the first run");
     if (open && !defines && !options->prefer_memory)
         kiln_open_settle(entry);
     return TRUE;

@@ -6,8 +6,10 @@
 #include "exec/interpret.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
+#include "ir/open.h"
 #include "kiln.h"
 #include "runtime/fold_file.h"
+#include "runtime/fold_open.h"
 
 #include <string.h>
 
@@ -435,6 +437,24 @@ fold_now(KilnFolder *folder, GError **error)
     return TRUE;
 }
 
+/* The inputs of an open program stand where its entry does while its functions are looked at. Then
+ * they have their expressions still. */
+static gboolean
+stand_inputs(KilnFolder *folder, GError **error)
+{
+    const KilnIRFunction *entry = entry_of(folder);
+    for (uint32_t i = 0; entry->open && i < folder->n_inputs; i++) {
+        KilnType *type = &folder->input_types[i];
+        for (int d = 0; d < type->rank; d++) {
+            if (type->open[d] &&
+                !kiln_dim_evaluate(type->open[d], kiln_dim_binding_lookup,
+                                   (void *)kiln_open_binding(entry), &type->dims[d], error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 KilnFolder *
 kiln_folder_new(KilnIRModule *ir, const KilnFoldOptions *options, GError **error)
 {
@@ -446,6 +466,8 @@ kiln_folder_new(KilnIRModule *ir, const KilnFoldOptions *options, GError **error
     group_init(&folder->left);
     pthread_mutex_init(&folder->lock, NULL);
     read_signature(folder);
+    if (!stand_inputs(folder, error))
+        return NULL;
     return fold_now(folder, error) ? g_steal_pointer(&folder) : NULL;
 }
 
@@ -456,6 +478,7 @@ kiln_folder_free(KilnFolder *folder)
         return;
     kiln_folder_forget(folder);
     pthread_mutex_destroy(&folder->lock);
+    g_clear_pointer(&folder->functions, g_ptr_array_unref);
     group_clear(&folder->left);
     g_array_unref(folder->packings);
     g_array_unref(folder->entry);
@@ -519,8 +542,8 @@ fill(void *data, KilnCacheFilled *out, GError **error)
     return TRUE;
 }
 
-static gboolean
-key_of(KilnFolder *folder, KilnTensor *const *values, KilnDigest *out, GError **error)
+bool
+kiln_folder_code(KilnFolder *folder, KilnDigest *out, GError **error)
 {
     pthread_mutex_lock(&folder->lock);
     if (!folder->has_code) {
@@ -530,15 +553,45 @@ key_of(KilnFolder *folder, KilnTensor *const *values, KilnDigest *out, GError **
     bool good = folder->has_code;
     *out = folder->code;
     pthread_mutex_unlock(&folder->lock);
-    if (good)
-        add_inputs(folder, folder->reads, values, out);
     return good;
+}
+
+static gboolean
+key_of(KilnFolder *folder, KilnTensor *const *values, KilnDigest *out, GError **error)
+{
+    if (!kiln_folder_code(folder, out, error))
+        return FALSE;
+    add_inputs(folder, folder->reads, values, out);
+    return TRUE;
+}
+
+/* Keeps @entry alive in the open folder, in the place of the oldest one. */
+static void
+keep_among(KilnFolder *open, KilnCacheEntry *entry)
+{
+    KilnCacheEntry *old = NULL;
+    guint at;
+    pthread_mutex_lock(&open->lock);
+    if (!open->kept)
+        open->kept = g_ptr_array_new();
+    if (g_ptr_array_find(open->kept, entry, &at))
+        g_ptr_array_remove_index(open->kept, at);
+    else if (kiln_cache_entry_ref(entry) && open->kept->len == KILN_KEPT_CONSTANTS)
+        old = g_ptr_array_remove_index(open->kept, 0);
+    g_ptr_array_add(open->kept, entry);
+    pthread_mutex_unlock(&open->lock);
+    if (old)
+        kiln_cache_entry_unref(old);
 }
 
 /* Keeps @entry alive from one session to the next. */
 static void
 keep(KilnFolder *folder, KilnCacheEntry *entry)
 {
+    if (folder->open && entry)
+        keep_among(folder->open, entry);
+    if (folder->open)
+        return;
     pthread_mutex_lock(&folder->lock);
     KilnCacheEntry *old = folder->latest == entry ? NULL : folder->latest;
     if (folder->latest != entry)
@@ -551,6 +604,13 @@ keep(KilnFolder *folder, KilnCacheEntry *entry)
 void
 kiln_folder_forget(KilnFolder *folder)
 {
+    pthread_mutex_lock(&folder->lock);
+    GPtrArray *kept = g_steal_pointer(&folder->kept);
+    pthread_mutex_unlock(&folder->lock);
+    for (guint i = 0; kept && i < kept->len; i++)
+        kiln_cache_entry_unref(g_ptr_array_index(kept, i));
+    if (kept)
+        g_ptr_array_unref(kept);
     keep(folder, NULL);
 }
 

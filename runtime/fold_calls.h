@@ -63,8 +63,11 @@ typedef struct {
     GBytes *const *values; /* per input of the program: known value or NULL */
 } KilnFoldOptions;
 
-typedef struct {
-    KilnIRModule *ir; /* borrowed */
+typedef struct KilnFolder {
+    KilnIRModule *ir;        /* borrowed */
+    struct KilnFolder *open; /* whose copy for some numbers it is (runtime/fold_open.h), borrowed;
+                                NULL: it is none */
+    GPtrArray *functions;    /* KilnIRFunction* of such a copy, owned; else NULL */
     KilnFoldOptions options;
     uint32_t n_inputs, n_values;
     const char **input_names;
@@ -78,6 +81,8 @@ typedef struct {
     bool has_code;
     KilnDigest code;        /* of the calls of `left` */
     KilnCacheEntry *latest; /* kept for the next session; NULL: none yet */
+    GPtrArray *kept; /* KilnCacheEntry*: the same of copies, the latest at the end; NULL: none
+                        yet */
 } KilnFolder;
 
 /** Makes the calls that are possible now. Known values become weights of @ir's functions. NULL and
@@ -109,6 +114,8 @@ kiln_folder_n_buffers(const KilnFolder *folder)
  * referenced. They come from @cache, from disk, or are made now; @runs counts the last case. */
 KilnCacheEntry *kiln_folder_acquire(KilnFolder *folder, KilnConstantCache *cache,
                                     const void *const *data, atomic_ullong *runs, GError **error);
+/** A digest of all that decides what an entry holds, but for the bytes of the inputs. */
+bool kiln_folder_code(KilnFolder *folder, KilnDigest *out, GError **error);
 /** Drops the entry that is kept for the next session. */
 void kiln_folder_forget(KilnFolder *folder);
 /** Counts a reader for each constant that a call of `left` reads. */

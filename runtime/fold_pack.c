@@ -5,6 +5,8 @@
 
 #include "backends/cpu/parallel.h"
 #include "graph/base/alloc.h"
+#include "ir/compiled.h"
+#include "runtime/open/regions.h"
 
 #include <string.h>
 
@@ -48,15 +50,20 @@ kiln_folder_add_packing(KilnFolder *folder, const KilnLatePacking *packing)
     g_array_append_val(folder->packings, *packing);
 }
 
+/* What pack() reads: nothing of operands that vary, beside the form. A region says how it packs. */
 static void
 describe(const KilnLatePacking *packing, GString *text)
 {
-    g_string_append_printf(text, "%s %u %zu", packing->kernel->name, packing->form, packing->bytes);
-    kiln_instr_print(packing->instr, text);
-    for (uint32_t i = 0; i < packing->instr->n_operands; i++) {
+    const KilnInstr *instr = packing->instr;
+    const KilnCompiled *region = instr->kind == KILN_INSTR_call ? kiln_call_compiled(instr) : NULL;
+    bool all = instr->kind == KILN_INSTR_call && !(region && region->packing);
+    uint32_t form = region && region->packing ? kiln_regions_form(region) : packing->form;
+    g_string_append_printf(text, "%s %u %zu", packing->kernel->name, form, packing->bytes);
+    kiln_instr_print(instr, text);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnPackSource *source = &packing->sources[i];
-        const KilnBuffer *buffer = packing->instr->operands[i].buffer;
-        if (buffer)
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        if (buffer && (all || source->there))
             kiln_type_print(&buffer->type, text);
         if (source->there)
             g_string_append_printf(text, " from %d %u+%" G_GINT64_FORMAT, source->weight != NULL,

@@ -207,7 +207,13 @@ save_open(KilnProgram *program, const char *path, GError **error)
     KilnTemplate *template = kiln_program_open_template(program, &packed, error);
     if (!template)
         return FALSE;
-    gboolean good = write_open(program, template, packed, path, error);
+    gboolean good =
+        !template->folder ||
+        kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                   "%s: expected a program with fixed shapes, or one without constants that come "
+                   "with a run, found a program for all shapes with them",
+                   program->model->name);
+    good = good && write_open(program, template, packed, path, error);
     kiln_probe_free(packed, template->n_calls);
     kiln_template_unref(template);
     return good;

@@ -551,6 +551,8 @@ retake(KilnSession *session, GError **error)
         !make_outputs(session, error))
         return FALSE;
     session->settled &= session->arena_bytes == bytes && kiln_instance_keeps(made);
+    session->constants_changed |= !kiln_instance_same_constants(made);
+    session->fills = 0; /* addresses of constants are looked up again */
     kiln_session_refill(session, true);
     return TRUE;
 }

@@ -2,6 +2,7 @@
 /* Runs whose data decides dims: the calls up to a definition are made, its numbers are read, and
  * the calls that hang on them are made ready. Nothing is done for numbers of the run before. */
 #include "graph/base/alloc.h"
+#include "graph/module/define.h"
 #include "runtime/open/define.h"
 #include "runtime/open/instance.h"
 #include "runtime/session.h"
@@ -84,7 +85,7 @@ static gboolean
 define(KilnSession *session, const KilnDefinitions *definitions, uint32_t k, GError **error)
 {
     const KilnDefinition *item = &definitions->items[k];
-    int64_t numbers[KILN_MAX_RANK];
+    int64_t numbers[KILN_DEFINED_MAX];
     bool changed;
     read_numbers(session, item, numbers);
     session->lost =

@@ -99,12 +99,12 @@ optimize(KilnProgram *program, const KilnModel *model, const KilnBinding *bindin
 }
 
 /* Computes what can be computed ahead of the runs; *@out is NULL where there is nothing of that
- * kind. */
+ * kind. @open: known values are literals already. */
 static gboolean
-fold(const KilnProgram *program, KilnIRModule *ir, KilnFolder **out, GError **error)
+fold(const KilnProgram *program, KilnIRModule *ir, bool open, KilnFolder **out, GError **error)
 {
     bool given = false;
-    for (unsigned i = 0; i < program->model->inputs.n; i++)
+    for (unsigned i = 0; !open && i < program->model->inputs.n; i++)
         given |= program->values[i] != NULL;
     if (!given && !ir->module->folding && !kiln_ir_takes_fixed(ir))
         return TRUE;
@@ -112,7 +112,7 @@ fold(const KilnProgram *program, KilnIRModule *ir, KilnFolder **out, GError **er
                                       .directory = program->cache_dir,
                                       .threads = program->threads,
                                       .limits = program->limits,
-                                      .values = program->values };
+                                      .values = open ? NULL : program->values };
     *out = kiln_folder_new(ir, &options, error);
     return *out != NULL;
 }
@@ -158,7 +158,7 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
         kiln_ir_module_free(ir);
         return NULL;
     }
-    if (!fold(program, ir, &folder, error)) {
+    if (!fold(program, ir, false, &folder, error)) {
         kiln_prefix_error(error, "%s: ", program->model->name);
         kiln_ir_module_free(ir);
         return NULL;
@@ -179,23 +179,6 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 }
 
 /* --- open programs --- */
-
-/* Constants of the first run, as the caller or the model says, are folded for numbers. Values that
- * are known are literals. */
-static bool
-may_be_open(const KilnProgram *program)
-{
-    const KilnModel *model = program->model;
-    if (model->ir_text)
-        return program->open;
-    bool may = program->open && !model->module->folding;
-    for (unsigned i = 0; may && i < model->inputs.n; i++) {
-        const KilnArgument *argument = g_ptr_array_index(kiln_module_inputs(model->module), i);
-        may = program->values[i] || (program->constness[i] == KILN_CONSTNESS_VARYING &&
-                                     argument->constness == KILN_CONSTNESS_VARYING);
-    }
-    return may;
-}
 
 /* What an open program is compiled for: the values that shapes depend on and the dims that the
  * caller or the model fixed; all others as the model says. */
@@ -248,6 +231,9 @@ make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *b
     KilnIRModule *ir = any ? optimize(program, model, open, error) : NULL;
     if (ir && !((KilnIRFunction *)g_ptr_array_index(ir->functions, ir->functions->len - 1))->open)
         g_clear_pointer(&ir, kiln_ir_module_free); /* passes found all that data seemed to decide */
+    KilnFolder *folder = NULL;
+    if (ir && !fold(program, ir, true, &folder, error))
+        g_clear_pointer(&ir, kiln_ir_module_free);
     if (!ir)
         return NULL;
     g_autofree GBytes **values = g_new0(GBytes *, (gsize)n + 1);
@@ -257,7 +243,7 @@ make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *b
         if (program->value_inputs[i] && !program->values[i]) /* else there is one value */
             values[i] = g_bytes_new(bindings[i].data, (gsize)kiln_type_bytes(&type));
     }
-    KilnTemplate *template = kiln_template_new(ir, values, n);
+    KilnTemplate *template = kiln_template_new(ir, folder, values, n);
     kiln_template_plan(template, program->target, program->threads);
     for (unsigned i = 0; i < n; i++)
         g_clear_pointer(&values[i], g_bytes_unref);
@@ -367,7 +353,7 @@ static gboolean
 find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **out, GError **error)
 {
     *out = NULL;
-    if (program->refusal || !may_be_open(program))
+    if (program->refusal || !program->open)
         return TRUE;
     g_autoptr(GPtrArray) names = kiln_zeros_of(&program->inputs, bindings);
     if (names->len && !program->model->ir_text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the check of each kind of instruction adds to inference: shape operands that became
  * attributes, lists that must be complete. What has no row is checked by inference alone. */
+#include "graph/module/define.h"
 #include "ir/verify/check_priv.h"
 
 #include "graph/infer/common.h"
@@ -334,8 +335,8 @@ check_define(KilnCheck *check, GError **error)
     int64_t n = kiln_type_elements(numbers);
     if (numbers->dtype != KILN_DTYPE_i64 && numbers->dtype != KILN_DTYPE_i32)
         return kiln_check_throw(check, 0, "i64 or i32", error);
-    if (n > KILN_MAX_RANK)
-        return kiln_check_throw(check, 0, "at most one element for each dim of a shape", error);
+    if (n > KILN_DEFINED_MAX)
+        return kiln_check_throw(check, 0, "at most 64 elements", error);
     return kiln_check_length(check, "values", (uint32_t)n, false, error) &&
            kiln_check_length(check, "most", (uint32_t)n, false, error);
 }

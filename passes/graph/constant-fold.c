@@ -69,6 +69,8 @@ may_compute(KilnFoldPlan *plan, const KilnNode *node)
     kiln_pass_about(context, node, info->bytes);
     for (uint32_t i = 0; i < node->n_results; i++)
         PASS_GUARD(plain_result, plan->ahead || !node->results[i].type.quant);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        PASS_GUARD(dims_stay, !node->results[i].extents);
     PASS_GUARD(branches_only, kiln_fold_holds_branches_only(node));
     if (info->bytes <= KILN_FOLD_SMALL)
         return true;

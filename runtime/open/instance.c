@@ -22,6 +22,7 @@
 #include "ir/plan/plan_open.h"
 #include "ir/verify/verify_priv.h"
 #include "kiln.h"
+#include "runtime/fold_open.h"
 #include "runtime/model.h"
 #include "runtime/open/carry.h"
 #include "runtime/open/regions.h"
@@ -55,6 +56,7 @@ struct KilnInstance {
     uint64_t settled_mask;
     KeptPlace *kept; /* of settled results */
     guint n_kept;
+    bool same_constants;          /* of the first run: the last move found those of before */
     bool keeps;                   /* settled results are valid after the last move */
     KilnDefinitions *definitions; /* NULL: data decides no dim */
 };
@@ -167,6 +169,11 @@ make_binder(KilnSpecialisation *out, KilnInstance *instance)
     kiln_bind_find_written(&instance->binder);
     kiln_bind_list(&instance->binder, instance->function->inputs, &out->inputs);
     kiln_bind_list(&instance->binder, instance->function->outputs, &out->outputs);
+    if (instance->origin->folder) { /* the program's inputs are not those of the function */
+        kiln_info_list_clear(&out->inputs);
+        kiln_info_list_init(&out->inputs, instance->origin->n_inputs, instance->origin->input_names,
+                            instance->origin->input_types);
+    }
     for (unsigned i = 0; i < MIN(out->outputs.n, instance->options.outputs->n); i++)
         out->outputs.info[i].name = instance->options.outputs->info[i].name;
     for (guint i = 0; i < weights->len; i++) {
@@ -406,6 +413,8 @@ static void
 fill_slots(KilnSpecialisation *out)
 {
     const KilnInstance *instance = out->instance;
+    if (out->folder)
+        g_array_set_size(out->folder->packings, 0);
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
         const KilnLife *scratch = &out->plan->lives[instance->scratch_life[c]];
@@ -413,9 +422,49 @@ fill_slots(KilnSpecialisation *out)
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
             KilnSlot *slot = &out->slots[call->first_slot + i];
             *slot = kiln_bind_slot(&instance->binder, call->instr->operands[i].buffer);
-            if (packs(call, i))
-                slot->kind = KILN_SLOT_NONE;
         }
+        if (call->late)
+            kiln_bind_add_packing(out, call);
+        for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+            if (packs(call, i))
+                out->slots[call->first_slot + i].kind = KILN_SLOT_NONE;
+        }
+    }
+    if (out->folder)
+        kiln_bind_note_plain(out);
+}
+
+/* Weights that come with the first run are packed then. */
+static void
+number_late(KilnSpecialisation *out)
+{
+    uint32_t n = 0;
+    for (uint32_t c = 0; out->folder && c < out->n_calls; c++) {
+        KilnBoundCall *call = &out->calls[c];
+        call->late = call->packed_bytes && kiln_bind_comes_late(call) ? ++n : 0;
+    }
+}
+
+/* Fold functions for the numbers that it moves to. */
+static gboolean
+move_folder(KilnSpecialisation *out, GError **error)
+{
+    const KilnInstance *instance = out->instance;
+    if (!instance->origin->folder)
+        return TRUE;
+    KilnFolder *folder = kiln_folder_at(instance->origin->folder, &instance->next, error);
+    if (folder)
+        out->folder = folder;
+    return folder != NULL;
+}
+
+static void
+state_folded_inputs(KilnSpecialisation *out)
+{
+    for (unsigned i = 0; i < out->inputs.n; i++) {
+        const KilnType *type = &out->folder->input_types[i];
+        memcpy(out->inputs.types[i].dims, type->dims, sizeof type->dims);
+        out->inputs.info[i].bytes = kiln_type_bytes(type);
     }
 }
 
@@ -485,6 +534,7 @@ make_ready(KilnSpecialisation *out, Change changed, int64_t step, GError **error
     gsize n = instance->function->buffers->len;
     if (!choose_kernels(out, changed, error))
         return FALSE;
+    number_late(out);
     memset(instance->binder.read_plain, 0, n * sizeof(bool));
     memset(instance->binder.aligned, 0, n * sizeof(bool));
     for (uint32_t c = 0; c < out->n_calls; c++) {
@@ -495,7 +545,10 @@ make_ready(KilnSpecialisation *out, Change changed, int64_t step, GError **error
         if (instance->states[k])
             instance->binder.read_plain[instance->states[k]->id] = false;
     }
-    state_shapes(&out->inputs, instance->function->inputs);
+    if (out->folder)
+        state_folded_inputs(out);
+    else
+        state_shapes(&out->inputs, instance->function->inputs);
     state_shapes(&out->outputs, instance->function->outputs);
     if (!kiln_template_weights(instance->origin, &instance->binder, error) ||
         !prepare_calls(out, changed, error) || !place(out, step, error) ||
@@ -514,8 +567,14 @@ move(KilnSpecialisation *out, GError **error)
     if (definitions)
         kiln_definitions_bound(definitions, &instance->next);
     if (!reserve(instance, error) ||
-        !kiln_open_move_stage(instance->fields, &instance->next, 0, &changed.mask, error) ||
-        !make_ready(out, changed, -1, error))
+        !kiln_open_move_stage(instance->fields, &instance->next, 0, &changed.mask, error))
+        return FALSE;
+    KilnFolder *before = out->folder;
+    gboolean good = move_folder(out, error) && make_ready(out, changed, -1, error);
+    instance->same_constants = good && before && kiln_folder_is_same(before, out->folder);
+    if (before != out->folder)
+        kiln_folder_free(before);
+    if (!good)
         return FALSE;
     if (definitions) /* a run that failed may have left stages as they were */
         definitions->changed |= changed.mask;
@@ -684,6 +743,12 @@ const bool *
 kiln_instance_settled(const KilnSpecialisation *made)
 {
     return made->instance ? made->instance->settled : NULL;
+}
+
+bool
+kiln_instance_same_constants(const KilnSpecialisation *made)
+{
+    return made->instance->same_constants;
 }
 
 bool

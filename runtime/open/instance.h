@@ -44,6 +44,8 @@ gboolean kiln_instance_define(KilnSpecialisation *made, uint32_t k, const int64_
 /** Per call of @made: true if it computes from weights and dims alone, so that its results of an
  * earlier run are those of the next one. NULL where no call does, and for others than instances. */
 const bool *kiln_instance_settled(const KilnSpecialisation *made);
+/** True if the constants of the first run are those of before the last move. */
+bool kiln_instance_same_constants(const KilnSpecialisation *made);
 /** True if such results are valid after the last move, where they were valid before it and the
  * arena stayed the same. */
 bool kiln_instance_keeps(const KilnSpecialisation *made);

@@ -38,15 +38,14 @@ number_at(const KilnTemplate *origin, uint32_t n, Probe probe)
 static bool
 fill_bindings(const KilnTemplate *origin, const KilnDimBinding *numbers, KilnBinding *bindings)
 {
-    for (guint i = 0; i < origin->function->inputs->len; i++) {
-        const KilnBuffer *input = g_ptr_array_index(origin->function->inputs, i);
-        bindings[i].rank = input->type.rank;
+    for (unsigned i = 0; i < origin->n_inputs; i++) {
+        const KilnType *type = &origin->input_types[i];
+        bindings[i].rank = type->rank;
         bindings[i].data = origin->values[i] ? g_bytes_get_data(origin->values[i], NULL) : NULL;
-        for (int d = 0; d < input->type.rank; d++) {
-            bindings[i].dims[d] = input->type.dims[d];
-            if (input->type.open[d] &&
-                !kiln_dim_evaluate(input->type.open[d], kiln_dim_binding_lookup, (void *)numbers,
-                                   &bindings[i].dims[d], NULL))
+        for (int d = 0; d < type->rank; d++) {
+            bindings[i].dims[d] = type->dims[d];
+            if (type->open[d] && !kiln_dim_evaluate(type->open[d], kiln_dim_binding_lookup,
+                                                    (void *)numbers, &bindings[i].dims[d], NULL))
                 return false;
         }
     }
@@ -58,8 +57,7 @@ instance_at(KilnTemplate *origin, const KilnBindOptions *options, Probe probe, G
 {
     uint32_t n = origin->binding->n;
     g_autofree KilnBoundName *names = g_new0(KilnBoundName, (gsize)n + 1);
-    g_autofree KilnBinding *bindings =
-        g_new0(KilnBinding, (gsize)origin->function->inputs->len + 1);
+    g_autofree KilnBinding *bindings = g_new0(KilnBinding, (gsize)origin->n_inputs + 1);
     const KilnDimBinding numbers = { n, names };
     for (uint32_t i = 0; i < n; i++)
         names[i] = (KilnBoundName){ origin->binding->names[i].name, number_at(origin, i, probe) };

@@ -21,7 +21,7 @@ count_calls(const KilnIRFunction *function)
 }
 
 static KilnTemplate *
-template_of(KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
+template_of(KilnIRFunction *function, KilnFolder *folder, GBytes *const *values, unsigned n_inputs)
 {
     KilnTemplate *self = g_new0(KilnTemplate, 1);
     atomic_init(&self->references, 1);
@@ -32,7 +32,15 @@ template_of(KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
     for (uint32_t i = 0; i < self->binding->n; i++)
         kiln_dim_facts(kiln_dim_name(function->module->dims, self->binding->names[i].name),
                        &self->facts[i]);
+    self->folder = folder;
     self->n_inputs = n_inputs;
+    self->input_names = g_new0(const char *, (gsize)n_inputs + 1);
+    self->input_types = g_new0(KilnType, (gsize)n_inputs + 1);
+    for (unsigned i = 0; i < n_inputs; i++) {
+        const KilnBuffer *input = folder ? NULL : g_ptr_array_index(function->inputs, i);
+        self->input_names[i] = input ? input->name : folder->input_names[i];
+        self->input_types[i] = input ? input->type : folder->input_types[i];
+    }
     self->values = g_new0(GBytes *, n_inputs + 1);
     for (unsigned i = 0; i < n_inputs; i++)
         self->values[i] = values[i] ? g_bytes_ref(values[i]) : NULL;
@@ -76,10 +84,10 @@ kiln_template_plan(KilnTemplate *self, const KilnTarget *target, int threads)
 }
 
 KilnTemplate *
-kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
+kiln_template_new(KilnIRModule *ir, KilnFolder *folder, GBytes *const *values, unsigned n_inputs)
 {
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-    KilnTemplate *self = template_of(function, values, n_inputs);
+    KilnTemplate *self = template_of(function, folder, values, n_inputs);
     self->ir = ir;
     self->bodies = kiln_bodies_open(function);
     self->regions = kiln_regions_new();
@@ -90,7 +98,7 @@ KilnTemplate *
 kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs)
 {
     g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
-    KilnTemplate *self = template_of(function, none, n_inputs);
+    KilnTemplate *self = template_of(function, NULL, none, n_inputs);
     self->bodies = kiln_bodies_open(function);
     self->regions = kiln_regions_new();
     return self;
@@ -108,13 +116,13 @@ kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
         const KilnCarry *carry = &carries->v[k];
         pairs[k].output = carry->output;
         pairs[k].input = carry->input;
-        if (carry->axis >= 0)
+        if (carry->axis >= 0 && !base->folder) /* inputs of the function may be others */
             kiln_ir_append_in_place(function, g_ptr_array_index(function->outputs, carry->output),
                                     g_ptr_array_index(function->inputs, carry->input), &appends[k]);
     }
     if (base->function->open->settled->len)
         kiln_open_settle(function);
-    KilnTemplate *self = template_of(function, base->values, base->n_inputs);
+    KilnTemplate *self = template_of(function, base->folder, base->values, base->n_inputs);
     self->base = kiln_template_ref(base);
     self->bodies = base->bodies;
     self->of_base = calls_by_id(function, by_id, n_ids);
@@ -159,8 +167,12 @@ kiln_template_unref(KilnTemplate *self)
     g_free(self->of_base);
     g_free(self->appends);
     g_free(self->pairs.v);
+    g_free(self->input_names);
+    g_free(self->input_types);
     if (self->base)
         kiln_ir_function_free(self->function);
+    else
+        kiln_folder_free(self->folder);
     kiln_regions_free(self->regions);
     if (self->bodies && !self->base)
         g_ptr_array_unref(self->bodies);
@@ -207,26 +219,20 @@ read_name(const KilnTemplate *self, const char *name, int64_t number, KilnDimBin
     return TRUE;
 }
 
-static const KilnBuffer *
-input_of(const KilnTemplate *self, guint i)
-{
-    return g_ptr_array_index(self->function->inputs, i);
-}
-
 /* The numbers of names that are dims of inputs; a name stands for one number wherever it occurs. */
 static gboolean
 read_names(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out,
            GError **error)
 {
     uint64_t known = 0;
-    for (guint i = 0; i < self->function->inputs->len; i++) {
-        const KilnType *type = &input_of(self, i)->type;
+    for (unsigned i = 0; i < self->n_inputs; i++) {
+        const KilnType *type = &self->input_types[i];
         if (type->rank != bindings[i].rank)
-            return kiln_binding_throw(&bindings[i], input_of(self, i)->name, type, error);
+            return kiln_binding_throw(&bindings[i], self->input_names[i], type, error);
         for (int d = 0; d < type->rank; d++) {
             const char *name = kiln_type_dim_name(type, d);
             if (name && !read_name(self, name, bindings[i].dims[d], out, &known, error)) {
-                kiln_prefix_error(error, "input %s: ", input_of(self, i)->name);
+                kiln_prefix_error(error, "input %s: ", self->input_names[i]);
                 return FALSE;
             }
         }
@@ -240,8 +246,8 @@ kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDi
 {
     if (!read_names(self, bindings, out, error))
         return FALSE;
-    for (guint i = 0; i < self->function->inputs->len; i++) {
-        const KilnType *type = &input_of(self, i)->type;
+    for (unsigned i = 0; i < self->n_inputs; i++) {
+        const KilnType *type = &self->input_types[i];
         for (int d = 0; d < type->rank; d++) {
             int64_t number = type->dims[d];
             if (type->open[d] &&
@@ -252,7 +258,7 @@ kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDi
             return kiln_throw(error, KILN_ERROR_SHAPE,
                               "input %s: dim %d: expected %" G_GINT64_FORMAT
                               ", found %" G_GINT64_FORMAT,
-                              input_of(self, i)->name, d, number, bindings[i].dims[d]);
+                              self->input_names[i], d, number, bindings[i].dims[d]);
         }
     }
     return TRUE;
@@ -348,9 +354,11 @@ take_weights(KilnTemplate *self, KilnBinder *binder, bool *out_all, GError **err
     *out_all = true;
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
-        if (call->packed_bytes && !call->packed && !take_packed(self, call, c, error))
+        if (!call->packed_bytes || call->late)
+            continue;
+        if (!call->packed && !take_packed(self, call, c, error))
             return FALSE;
-        *out_all &= !call->packed_bytes || call->packed;
+        *out_all &= call->packed != NULL;
     }
     for (guint i = 0; i < out->function->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);

@@ -49,7 +49,11 @@ typedef struct KilnTemplate {
     const struct KilnZeros *zeros; /* names that may be 0 beside what the model says, of whose
                                       model it was made; NULL: none. Part of the key */
     GBytes **values;               /* the key: per input whose value shapes depend on, else NULL */
-    unsigned n_inputs;
+    KilnFolder *folder; /* of constants that come with the first run; NULL: there are none.
+                           A template for carried values has that of its base */
+    unsigned n_inputs;  /* of the program: */
+    const char **input_names;
+    KilnType *input_types; /* open */
     pthread_mutex_t lock;  /* guards the fields below */
     KilnPackedForm *forms; /* KILN_MAX_FORMS per call */
     uint32_t n_calls;
@@ -58,8 +62,9 @@ typedef struct KilnTemplate {
     uint32_t n_weights;
 } KilnTemplate;
 
-/** Takes @ir over, whose entry is open. @values are copied. */
-KilnTemplate *kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs);
+/** Takes @ir over, whose entry is open, and @folder, if any. @values are copied. */
+KilnTemplate *kiln_template_new(KilnIRModule *ir, KilnFolder *folder, GBytes *const *values,
+                                unsigned n_inputs);
 /** The same for the function of a model, which must live as long, without such values. */
 KilnTemplate *kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs);
 /** A copy of @base whose function appends to the values of @carries where it can. */

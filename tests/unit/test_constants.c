@@ -211,8 +211,54 @@ Test(constants, CTF_41_open_shapes_fold_when_they_are_known)
         cr_expect_arr_eq(kiln_session_output(session, 0, NULL, NULL), n == 3 ? want3 : want2,
                          (size_t)n * 2 * sizeof *w);
     }
-    /* Each specialisation keeps its own. */
+    /* One program has what was computed for either number. */
     cr_expect_eq(kiln_program_fold_runs(program), 2);
+    cr_expect_eq(program->specialisations->len, 0);
+    cr_expect_eq(program->templates->len, 1);
+}
+
+/* Constants are computed again for other numbers of the names that they depend on, and for other
+ * bytes. */
+Test(constants, CTF_41_constants_follow_the_names_that_they_have)
+{
+    static const char text[] = "graph @runtime_fold(%w: f32[N] constant=run) {\n"
+                               "  %e = floor(%w) : f32[N]\n"
+                               "  return %e\n"
+                               "}\n"
+                               "graph @f(%x: f32[M,N], %e: f32[N]) {\n"
+                               "  %y = mul(%x, %e) : f32[M,N]\n"
+                               "  return %y\n"
+                               "}\n"
+                               "fold(%x: f32[M,N], %w: f32[N] constant=run) {\n"
+                               "  %e = run @runtime_fold(%w)\n"
+                               "}\n";
+    static const struct {
+        int64_t m, n;
+        unsigned long long runs;
+    } steps[] = { { 2, 4, 1 },  { 7, 4, 1 }, { 1, 4, 1 }, { 1, 5, 2 },
+                  { 16, 5, 2 }, { 2, 4, 2 }, { 0, 5, 2 }, { 2, 5, 2 } };
+    GError *error = NULL;
+    float left[16 * 5], right[5] = { 1, -2, 3, 4, -5 };
+    for (size_t i = 0; i < G_N_ELEMENTS(left); i++)
+        left[i] = (float)(i % 13) - 6;
+    g_autoptr(KilnProgram) program = program_of(text, NULL);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    for (size_t s = 0; s < G_N_ELEMENTS(steps); s++) {
+        int64_t m = steps[s].m, n = steps[s].n;
+        bind_shaped(session, 0, left, DIMS(m, n));
+        bind_shaped(session, 1, right, DIMS(n));
+        must(kiln_session_run(session, &error), error);
+        const float *y = kiln_session_output(session, 0, NULL, NULL);
+        for (int64_t i = 0; i < m * n; i++)
+            cr_expect_eq(y[i], left[i] * right[i % n], "step %zu, element %d", s, (int)i);
+        cr_expect_eq(kiln_program_fold_runs(program), steps[s].runs, "step %zu", s);
+    }
+    right[0] = 9;
+    kiln_program_invalidate_constants(program);
+    must(kiln_session_run(session, &error), error);
+    cr_expect_eq(kiln_program_fold_runs(program), 3);
+    cr_expect_eq(program->specialisations->len, 0);
+    cr_expect_eq(program->templates->len, 2); /* one for dims of 0 */
 }
 
 Test(constants, CTF_12_run_fold_takes_what_the_compile_fold_made)
