@@ -260,6 +260,33 @@ print_peak(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
     printf("\n");
 }
 
+/* The bytes that are live at the peak, as an expression. */
+static char *
+live_text(const Report *report)
+{
+    const KilnMemoryPlan *plan = report->plan;
+    KilnSize sum = kiln_size_make(0);
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        const KilnLife *life = &plan->lives[i];
+        if (life->first > report->peak.step || life->last < report->peak.step)
+            continue;
+        const KilnBuffer *buffer =
+            life->buffer ? g_ptr_array_index(report->open->expressions->buffers, life->buffer->id)
+                         : NULL;
+        sum = kiln_size_add(sum, buffer ? kiln_type_size_bytes(&buffer->type)
+                                        : kiln_size_make(life->size));
+    }
+    return sum.dim && !sum.lost ? kiln_dim_to_string(sum.dim) : NULL;
+}
+
+static void
+print_live(const Report *report)
+{
+    g_autofree char *text = report->open && report->peak.instr ? live_text(report) : NULL;
+    if (text)
+        printf("live     %s bytes at the peak, with scratch memory as here\n", text);
+}
+
 static void
 print_arena(const Report *report)
 {
@@ -301,8 +328,11 @@ print_text(const Report *report, bool quiet)
 {
     const KilnMemoryPlan *plan = report->plan;
     print_arena(report);
-    if (report->open && report->open->most)
+    if (report->open && report->open->most) {
         printf("proved   each buffer has a place of the most bytes that its expression can be\n");
+        printf("asked    kernels want no more scratch memory at %s%" G_GINT64_FORMAT " shapes\n",
+               report->open->at->asked_all ? "any of the " : "", report->open->at->n_asked);
+    }
     printf("lb_live  %12" G_GINT64_FORMAT "  largest size that is live at one step\n",
            plan->lb_live);
     printf("lb_node  %12" G_GINT64_FORMAT "  largest size that one instruction needs\n",
@@ -312,6 +342,7 @@ print_text(const Report *report, bool quiet)
     printf("scratch  %12" G_GINT64_FORMAT "  largest scratch memory of one kernel, in the arena\n",
            scratch_bytes(plan));
     print_peak(&report->peak, plan);
+    print_live(report);
     printf("efficiency %.3f, planned in %.2f ms, %u buffers, %" G_GINT64_FORMAT " steps\n",
            efficiency(plan), plan->plan_ms, plan->n_lives, plan->n_steps);
     if (!quiet)

@@ -3,14 +3,34 @@
 #include "backends/onednn/region.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static dnnl_engine_t engine;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* The library keeps the code of this many primitives for the process. Regions keep theirs, so the
+ * library's own cache is there for layers that are alike within one model. */
+enum {
+    DEFAULT_CAPACITY = 1024, /* of the library, where nobody sets another one */
+    CAPACITY = 64
+};
+
+static void
+limit_cache(void)
+{
+    int capacity = 0;
+    bool is_set =
+        getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY") || getenv("DNNL_PRIMITIVE_CACHE_CAPACITY");
+    if (!is_set && dnnl_get_primitive_cache_capacity(&capacity) == dnnl_success &&
+        capacity == DEFAULT_CAPACITY)
+        dnnl_set_primitive_cache_capacity(CAPACITY);
+}
+
 static void
 make_engine(void)
 {
+    limit_cache();
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
         engine = NULL;
 }

@@ -10,10 +10,21 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 enum {
     HUGE = 2 * 1024 * 1024 /* the big pages of the system */
 };
+
+void
+kiln_give_back(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
 
 /* Per thread, so that concurrent sessions neither race on them nor see each other's injected
  * faults. */

@@ -31,6 +31,9 @@ void *kiln_alloc_for(const char *what, size_t count, size_t size, GError **error
 #define kiln_alloc(count, size, error) kiln_alloc_for("working memory", (count), (size), (error))
 
 void kiln_free(void *memory);
+/** Gives free memory between blocks that are in use back to the system, where the allocator can. It
+ * takes a millisecond or so. */
+void kiln_give_back(void);
 
 /** Maps @size zero bytes on their own pages, for memory that is protected later. Fails with
  * KILN_ERROR_MEMORY, which names @what. Free with munmap(). */

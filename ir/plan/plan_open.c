@@ -148,29 +148,98 @@ bind_below(const KilnIRFunction *function, KilnDimBinding *binding, int halvings
     return true;
 }
 
-/* Kernels may want more scratch for fewer rows: the most of several bindings, from the bounds down.
- * Regions are compiled for the bounds alone. */
+enum {
+    ASKED_CALLS = 1 << 14 /* kernels that are asked for scratch memory at all numbers */
+};
+
+static KilnDimFacts
+facts_of(const KilnIRFunction *function, const char *name)
+{
+    KilnDimFacts facts = { 0 };
+    kiln_dim_facts(kiln_dim_name(function->module->dims, name), &facts);
+    return facts;
+}
+
+/* How many bindings there are; INT64_MAX where there are too many to count. */
+static int64_t
+count_bindings(const KilnIRFunction *function, const KilnDimBinding *binding)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < binding->n; i++) {
+        const KilnDimFacts facts = facts_of(function, binding->names[i].name);
+        if (__builtin_mul_overflow(n, (facts.hi - facts.lo) / facts.divisor + 1, &n))
+            return INT64_MAX;
+    }
+    return n;
+}
+
+/* The next of all bindings; false behind the last one, which is that of the bounds. */
+static bool
+bind_next(const KilnIRFunction *function, KilnDimBinding *binding)
+{
+    for (uint32_t i = 0; i < binding->n; i++) {
+        const KilnDimFacts facts = facts_of(function, binding->names[i].name);
+        binding->names[i].number += facts.divisor;
+        if (binding->names[i].number <= facts.hi)
+            return true;
+        binding->names[i].number = facts.lo;
+    }
+    return false;
+}
+
+/* Regions are compiled for the bounds alone. */
 static void
-widen_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const KilnTarget *target,
+ask_at(const KilnIRFunction *function, const KilnDimBinding *binding, const KilnTarget *target,
+       int threads, int64_t *most)
+{
+    g_autoptr(KilnIRFunction) copy = kiln_open_copy_at(function, binding, NULL);
+    int64_t step = 0;
+    if (!copy)
+        return;
+    kiln_open_compile_regions(copy, binding, NULL, threads);
+    kiln_foreach_instr (instr, copy) {
+        if (kiln_instr_is_bookkeeping(instr))
+            continue;
+        most[step] = MAX(most[step], kiln_instr_scratch_bytes(instr, target, threads));
+        step++;
+    }
+}
+
+static bool
+calls_regions(const KilnIRFunction *function)
+{
+    kiln_foreach_instr (instr, function) {
+        if (instr->kind == KILN_INSTR_call)
+            return true;
+    }
+    return false;
+}
+
+/* Kernels may want more scratch for fewer rows: the most of all bindings where these are few, else
+ * of several ones, from the bounds down. */
+static void
+widen_scratch(KilnOpenPlan *open, const KilnIRFunction *function, const KilnTarget *target,
               int threads)
 {
+    KilnMemoryPlan *plan = open->plan;
     KilnDimBinding *binding = kiln_dim_binding_copy(function->arena, function->open->binding);
     g_autofree int64_t *most = g_new0(int64_t, (gsize)plan->n_steps + 1);
-    bool least = false;
+    const int64_t n = count_bindings(function, binding);
+    bool all = n <= ASKED_CALLS / MAX(plan->n_steps, 1), least = false;
+    open->asked_all = all && !calls_regions(function);
+    open->n_asked = 1; /* the bounds */
+    for (uint32_t i = 0; all && i < binding->n; i++)
+        binding->names[i].number = facts_of(function, binding->names[i].name).lo;
     for (int halvings = 1; !least; halvings++) {
-        bind_below(function, binding, halvings, &least);
-        g_autoptr(KilnIRFunction) copy = kiln_open_copy_at(function, binding, NULL);
-        int64_t step = 0;
-        if (!copy)
-            continue;
-        kiln_open_compile_regions(copy, binding, NULL, threads);
-        kiln_foreach_instr (instr, copy) {
-            if (kiln_instr_is_bookkeeping(instr))
-                continue;
-            most[step] = MAX(most[step], kiln_instr_scratch_bytes(instr, target, threads));
-            step++;
-        }
+        if (!all)
+            bind_below(function, binding, halvings, &least);
+        ask_at(function, binding, target, threads, most);
+        open->n_asked++;
+        if (all)
+            least = !bind_next(function, binding);
     }
+    if (all)
+        open->n_asked = n;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         KilnLife *life = &plan->lives[i];
         if (life->scratch_of)
@@ -212,7 +281,7 @@ kiln_open_plan_most(const KilnIRFunction *function, const KilnTarget *target, in
     open->binding = kiln_dim_binding_copy(open->function->arena, binding);
     kiln_open_compile_regions(open->function, binding, target, threads);
     KilnMemoryPlan *plan = open->plan = lives_of(open->function, target, threads, flags);
-    widen_scratch(plan, function, target, threads);
+    widen_scratch(open, function, target, threads);
     if (!widen_buffers(plan, expressions) || !add_up(plan, open->function))
         return NULL;
     int64_t bound;

@@ -2,6 +2,7 @@
 #include "runtime/open/regions.h"
 
 #include "exec/custom.h"
+#include "graph/base/alloc.h"
 #include "graph/base/shared.h"
 #include "graph/error.h"
 #include "graph/module.h"
@@ -10,6 +11,10 @@
 
 #include <pthread.h>
 #include <string.h>
+
+enum {
+    GONE_BYTES = KILN_REGION_BYTES / 4 /* of regions that went: free memory is given back then */
+};
 
 typedef struct {
     const KilnDeclaration *declaration;
@@ -22,6 +27,7 @@ struct KilnRegions {
     pthread_mutex_t lock;
     GArray *entries; /* Entry, the last one that was used at the end */
     size_t bytes;
+    size_t gone; /* bytes of those that went since free memory was given back */
 };
 
 static void
@@ -89,9 +95,15 @@ add(KilnRegions *regions, const Entry *entry)
     kiln_shared_ref(&entry->compiled->shared);
     g_array_append_val(regions->entries, *entry);
     regions->bytes += entry->compiled->bytes;
+    const size_t before = regions->bytes;
     while (regions->bytes > KILN_REGION_BYTES && n + 1 < regions->entries->len)
         regions->bytes -= g_array_index(regions->entries, Entry, n++).compiled->bytes;
+    regions->gone += before - regions->bytes;
     g_array_remove_range(regions->entries, 0, n);
+    if (regions->gone < GONE_BYTES)
+        return;
+    regions->gone = 0;
+    kiln_give_back(); /* code and memory of regions have many sizes, which leave gaps */
 }
 
 /* --- making --- */
