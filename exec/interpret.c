@@ -379,16 +379,16 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         good = (scratch_memory = new_memory(machine, scratch_bytes, &scratch, error)) != NULL;
     if (good) {
         KilnKernelFn run = kiln_kernel_entry(kernel, instr);
-        const char *reason = run(&(KilnKernelArgs){ .instr = instr,
-                                                    .kernel = kernel,
-                                                    .data = data,
-                                                    .scratch = scratch,
-                                                    .packed = address_of(packed),
-                                                    .form = form,
-                                                    .prepared = flows ? (void *)&flow
-                                                                      : address_of(prepared),
-                                                    .threads = machine->threads,
-                                                    .run_seed = &machine->run->seed });
+        const char *reason =
+            run(&(KilnKernelArgs){ .instr = instr,
+                                   .kernel = kernel,
+                                   .data = data,
+                                   .scratch = scratch,
+                                   .packed = address_of(packed),
+                                   .form = form,
+                                   .prepared = flows ? (void *)&flow : address_of(prepared),
+                                   .threads = machine->threads,
+                                   .run_seed = &machine->run->seed });
         if (reason == kiln_flow_failed) {
             g_propagate_error(error, flow.error);
             kiln_prefix_error(error, "%s (%s): ", kiln_instr_label(instr),

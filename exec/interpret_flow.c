@@ -148,8 +148,8 @@ place_result(Results *results, uint32_t r, size_t bytes, const int64_t *dims, GE
 static gboolean
 write_result(Results *results, uint32_t r, const KilnTensor *tensor, GError **error)
 {
-    void *to = place_result(results, r, (size_t)kiln_type_bytes(&tensor->type), tensor->type.dims,
-                            error);
+    void *to =
+        place_result(results, r, (size_t)kiln_type_bytes(&tensor->type), tensor->type.dims, error);
     return to && kiln_tensor_write(tensor, to, error);
 }
 
@@ -238,14 +238,14 @@ make_inputs(const Loop *loop, int64_t i, GError **error)
     uint32_t n = 2 + at->n_carried + at->n_scanned + at->n_captures;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t carried = k - 2, scanned = carried - at->n_carried;
-        KilnTensor *tensor = k == 0   ? scalar_tensor(KILN_DTYPE_i64, &i, error)
-                             : k == 1 ? scalar_tensor(KILN_DTYPE_bool, &goes_on, error)
-                             : carried < at->n_carried ? kiln_tensor_copy(loop->carried[carried])
-                             : scanned < at->n_scanned
-                                 ? scanned_row(loop, scanned, i, error)
-                                 : operand_tensor(loop->args->instr,
-                                                  at->captures + scanned - at->n_scanned,
-                                                  loop->args->data, error);
+        KilnTensor *tensor =
+            k == 0                    ? scalar_tensor(KILN_DTYPE_i64, &i, error)
+            : k == 1                  ? scalar_tensor(KILN_DTYPE_bool, &goes_on, error)
+            : carried < at->n_carried ? kiln_tensor_copy(loop->carried[carried])
+            : scanned < at->n_scanned
+                ? scanned_row(loop, scanned, i, error)
+                : operand_tensor(loop->args->instr, at->captures + scanned - at->n_scanned,
+                                 loop->args->data, error);
         if (!tensor) {
             free_tensors(inputs);
             return NULL;
@@ -352,9 +352,8 @@ static const char *
 run(KilnFlowRunner *runner, const KilnKernelArgs *args)
 {
     KilnFlowInterpreter *self = (KilnFlowInterpreter *)runner;
-    gboolean good = args->instr->kind == KILN_INSTR_branch
-                        ? run_branch(self, args, &self->error)
-                        : run_loop(self, args, &self->error);
+    gboolean good = args->instr->kind == KILN_INSTR_branch ? run_branch(self, args, &self->error)
+                                                           : run_loop(self, args, &self->error);
     return good ? NULL : kiln_flow_failed;
 }
 

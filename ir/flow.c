@@ -55,8 +55,8 @@ kiln_flow_function(const KilnInstr *instr, bool otherwise)
 {
     const GPtrArray *siblings = instr->function->siblings;
     const char *name = instr->kind == KILN_INSTR_loop ? kiln_instr_attrs(instr, loop)->body
-                       : otherwise ? kiln_instr_attrs(instr, branch)->otherwise
-                                   : kiln_instr_attrs(instr, branch)->then;
+                       : otherwise                    ? kiln_instr_attrs(instr, branch)->otherwise
+                                                      : kiln_instr_attrs(instr, branch)->then;
     for (guint i = 0; siblings && name && i < siblings->len; i++) {
         KilnIRFunction *function = g_ptr_array_index(siblings, i);
         if (strcmp(function->name, name) == 0)
@@ -141,10 +141,9 @@ kiln_flow_kernel(KilnInstrKind kind)
                                        .name = "flow:branch",
                                        .run = run,
                                        .scratch_bytes = scratch_bytes };
-    static const KilnKernel loop = { .instr = KILN_INSTR_loop,
-                                     .name = "flow:loop",
-                                     .run = run,
-                                     .scratch_bytes = scratch_bytes };
+    static const KilnKernel loop = {
+        .instr = KILN_INSTR_loop, .name = "flow:loop", .run = run, .scratch_bytes = scratch_bytes
+    };
     return kind == KILN_INSTR_branch ? &branch : &loop;
 }
 

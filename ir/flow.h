@@ -16,8 +16,8 @@
  * dim. The instruction writes these dims to `counts` and the addresses of the results to `held`.
  * `define` makes numbers of names of the counts, and `take` copies a held result.
  *
- * `names` are the names of dims that the functions need, and `numbers` their numbers. Other names in
- * the inputs of a body get the dims of what it is given in each iteration. */
+ * `names` are the names of dims that the functions need, and `numbers` their numbers. Other names
+ * in the inputs of a body get the dims of what it is given in each iteration. */
 #ifndef KILN_IR_FLOW_H
 #define KILN_IR_FLOW_H
 
@@ -26,9 +26,9 @@
 
 /** Where the operands of a branch or loop begin. */
 typedef struct {
-    uint32_t n_results; /* of the functions, but for the condition that a body returns */
-    uint32_t n_direct;  /* that are operands: the first ones */
-    uint32_t n_held;    /* the others */
+    uint32_t n_results;    /* of the functions, but for the condition that a body returns */
+    uint32_t n_direct;     /* that are operands: the first ones */
+    uint32_t n_held;       /* the others */
     uint32_t counts, held; /* operands; only where n_held > 0 */
     uint32_t limit;        /* UINT32_MAX: there is none */
     uint32_t condition;    /* the same */
@@ -54,8 +54,8 @@ const KilnInts *kiln_flow_numbers(const KilnInstr *instr);
 bool kiln_flow_goes_backwards(const KilnInstr *instr, uint32_t i);
 
 /** What runs a branch or loop for whoever executes its function. kiln_flow_kernel() expects its
- * address as `prepared`. The scratch memory of the call has room for the arena of a static function,
- * which must have a memory plan before. */
+ * address as `prepared`. The scratch memory of the call has room for the arena of a static
+ * function, which must have a memory plan before. */
 typedef struct KilnFlowRunner {
     /** Returns NULL, or a text: kiln_flow_failed where the runner has the error. */
     const char *(*run)(struct KilnFlowRunner *self, const KilnKernelArgs *args);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of a branch or loop, for flow_frame.c, which makes it, and flow_run.c, which runs it. */
+/* The frame of a branch or loop, for flow_frame.c, which makes it, and flow_run.c, which runs it.
+ */
 #ifndef KILN_RUNTIME_FLOW_FRAME_H
 #define KILN_RUNTIME_FLOW_FRAME_H
 
@@ -18,10 +19,10 @@ typedef struct {
     KilnSession *session;
     uint32_t *edges; /* slots of inputs and outputs, whose addresses change */
     uint32_t n_edges;
-    uint32_t *at;       /* per name: its place in the binding of the instance */
-    int64_t *numbers;   /* per name */
-    uint32_t n_names;   /* 0: no instance */
-    KilnOwnName *own;   /* of the last names; those before are numbers of the instruction */
+    uint32_t *at;     /* per name: its place in the binding of the instance */
+    int64_t *numbers; /* per name */
+    uint32_t n_names; /* 0: no instance */
+    KilnOwnName *own; /* of the last names; those before are numbers of the instruction */
     uint32_t n_own;
 } KilnInner;
 
@@ -47,10 +48,10 @@ typedef struct {
     KilnFlowOperands at;
     KilnInner inner[2]; /* of a loop: the first one */
     KilnCarriedValue *carried;
-    KilnRoom *stacks;       /* per stacked result: where it grows, if it is held */
-    size_t *stacked_bytes;  /* per stacked result: of one element */
+    KilnRoom *stacks;                  /* per stacked result: where it grows, if it is held */
+    size_t *stacked_bytes;             /* per stacked result: of one element */
     int64_t (*stacked)[KILN_MAX_RANK]; /* per stacked result: dims of an element */
-    uint8_t goes_on;        /* what the body says */
+    uint8_t goes_on;                   /* what the body says */
     bool draws;
     GError *error;
 } KilnFlowFrame;

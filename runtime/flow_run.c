@@ -95,7 +95,8 @@ move_inner(KilnInner *inner, const KilnFlowFrame *frame, GError **error)
     for (uint32_t i = 0; i < stated->n; i++)
         inner->numbers[i] = stated->v[i];
     for (uint32_t i = 0; i < inner->n_own; i++)
-        inner->numbers[stated->n + i] = frame->carried[inner->own[i].carried].dims[inner->own[i].dim];
+        inner->numbers[stated->n + i] =
+            frame->carried[inner->own[i].carried].dims[inner->own[i].dim];
     if (!kiln_instance_move_names(session->made, inner->at, inner->numbers, inner->n_names,
                                   &changed, error))
         return FALSE;
@@ -219,8 +220,8 @@ typedef struct {
     KilnFlowFrame *frame;
     const KilnKernelArgs *args;
     int64_t limit;
-    uint32_t asks;      /* outputs of the body in front of the results */
-    int64_t i;          /* the iteration */
+    uint32_t asks; /* outputs of the body in front of the results */
+    int64_t i;     /* the iteration */
     uint8_t goes_on;
 } Loop;
 
@@ -252,8 +253,7 @@ static int64_t
 iterations_at_most(const KilnFlowFrame *frame, const KilnKernelArgs *args)
 {
     const KilnFlowOperands *at = &frame->at;
-    int64_t limit = at->limit == UINT32_MAX ? INT64_MAX
-                                            : *(const int64_t *)args->data[at->limit];
+    int64_t limit = at->limit == UINT32_MAX ? INT64_MAX : *(const int64_t *)args->data[at->limit];
     if (at->n_scanned)
         limit = MIN(limit, operand_type(frame, at->scanned)->dims[0]);
     return MAX(limit, 0);
@@ -350,8 +350,7 @@ carry_on(const Loop *loop)
 static int64_t
 place_of(const Loop *loop, uint32_t s)
 {
-    bool backwards =
-        kiln_flow_goes_backwards(loop->frame->instr, loop->frame->at.n_scanned + s);
+    bool backwards = kiln_flow_goes_backwards(loop->frame->instr, loop->frame->at.n_scanned + s);
     return backwards ? loop->limit - 1 - loop->i : loop->i;
 }
 
@@ -367,8 +366,7 @@ check_element(const Loop *loop, uint32_t s, GError **error)
         return kiln_throw(error, KILN_ERROR_RUN,
                           "stacked result %u: expected values of one shape, found another one", s);
     memcpy(frame->stacked[s], type->dims, sizeof frame->stacked[s]);
-    frame->stacked_bytes[s] =
-        output_bytes(&frame->inner[0], loop->asks + frame->at.n_carried + s);
+    frame->stacked_bytes[s] = output_bytes(&frame->inner[0], loop->asks + frame->at.n_carried + s);
     return TRUE;
 }
 
@@ -378,8 +376,8 @@ stack_room(const Loop *loop, uint32_t s, size_t bytes, char **out, GError **erro
 {
     KilnFlowFrame *frame = loop->frame;
     uint32_t direct = direct_operand(frame, frame->at.n_carried + s);
-    size_t n = (size_t)(loop->limit < INT64_MAX && kiln_flow_goes_backwards(
-                                                       frame->instr, frame->at.n_scanned + s)
+    size_t n = (size_t)(loop->limit < INT64_MAX &&
+                                kiln_flow_goes_backwards(frame->instr, frame->at.n_scanned + s)
                             ? loop->limit
                             : loop->i + 1);
     size_t at = (size_t)place_of(loop, s) * bytes;
@@ -549,8 +547,8 @@ run_loop(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
                   .args = args,
                   .limit = iterations_at_most(frame, args),
                   .asks = kiln_instr_attrs(frame->instr, loop)->asks ? 1 : 0,
-                  .goes_on = at->condition == UINT32_MAX ||
-                             *(const uint8_t *)args->data[at->condition] };
+                  .goes_on =
+                      at->condition == UINT32_MAX || *(const uint8_t *)args->data[at->condition] };
     uint32_t index = 0;
     use_scratch(&frame->inner[0], args);
     take_back_rooms(frame);

@@ -72,9 +72,11 @@ resolve_frame(KilnSession *session)
         session->folded_at = g_new0(void *, n_folded + 1);
     }
     for (uint32_t i = 0; i < made->outputs.n; i++)
-        session->outputs_at[i] = kiln_session_address(session, &(KilnSlot){ KILN_SLOT_OUTPUT, i, 0 });
+        session->outputs_at[i] =
+            kiln_session_address(session, &(KilnSlot){ KILN_SLOT_OUTPUT, i, 0 });
     for (uint32_t i = 0; i < n_folded; i++)
-        session->folded_at[i] = kiln_session_address(session, &(KilnSlot){ KILN_SLOT_FOLDED, i, 0 });
+        session->folded_at[i] =
+            kiln_session_address(session, &(KilnSlot){ KILN_SLOT_FOLDED, i, 0 });
 }
 
 void

@@ -129,8 +129,8 @@ add_defined(Names *names, const KilnNode *node)
     names->n += n;
     for (uint32_t i = 0; binding && i < n; i++) {
         int64_t most = defined[i].most.lost ? INT64_MAX : defined[i].most.n;
-        if (defined[i].most.dim && !kiln_dim_evaluate(defined[i].most.dim, kiln_dim_binding_lookup,
-                                                      binding, &most, NULL))
+        if (defined[i].most.dim &&
+            !kiln_dim_evaluate(defined[i].most.dim, kiln_dim_binding_lookup, binding, &most, NULL))
             return false;
         uint32_t before = binding->n;
         add_name(binding, defined[i].name, names->variant, names->scale);

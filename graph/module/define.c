@@ -291,8 +291,8 @@ names_arguments(const KilnNode *node)
     uint32_t first, carried;
     if (node->op != KILN_OP_loop && node->op != KILN_OP_scan)
         return false;
-    const KilnFunction *body = node->op == KILN_OP_loop ? kiln_attrs(node, loop)->body
-                                                        : kiln_attrs(node, scan)->body;
+    const KilnFunction *body =
+        node->op == KILN_OP_loop ? kiln_attrs(node, loop)->body : kiln_attrs(node, scan)->body;
     kiln_flow_carried(node, &first, &carried);
     for (uint32_t i = first; i < first + carried; i++) {
         if (!kiln_type_equal_shape(&node->operands[i].value->type,

@@ -254,7 +254,8 @@ kiln_node_visit_regions(KilnNode *node, KilnRegionVisit visit, void *data, bool 
         return TRUE;
     if (refused == n)
         return kiln_throw(error, KILN_ERROR_SHAPE, "%s (if): neither branch can run: %s; %s",
-                          kiln_node_label(node), kiln_region_refusal(kiln_attrs(node, if)->then_branch),
+                          kiln_node_label(node),
+                          kiln_region_refusal(kiln_attrs(node, if)->then_branch),
                           kiln_region_refusal(kiln_attrs(node, if)->else_branch));
     for (uint32_t i = 0; i < node->n_results; i++)
         *changed |= join_result(node, i);

@@ -323,8 +323,8 @@ try_types(KilnNode *node, const KilnType *first, KilnType *types, KilnRegionVisi
     if (!probe)
         return FALSE;
     probe->owner = node;
-    gboolean good = visit(probe, data, error) &&
-                    widen(node, probe, first, types, out_changed, error);
+    gboolean good =
+        visit(probe, data, error) && widen(node, probe, first, types, out_changed, error);
     kiln_function_clear(probe);
     return good;
 }
@@ -411,8 +411,7 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
         const KilnType *element = &returned->operands[asks + r].value->type;
         if (r >= carried) {
             int64_t axis =
-                asks ? 0
-                     : kiln_ints_at(kiln_attrs(node, scan)->scan_output_axes, r - carried, 0);
+                asks ? 0 : kiln_ints_at(kiln_attrs(node, scan)->scan_output_axes, r - carried, 0);
             if (!check_stack(node, r, element, axis, error))
                 return FALSE;
             stack_type(&names, &inner, r, element, axis, length, most);

@@ -157,8 +157,7 @@ state_names(const Flow *flow, KilnStrings *names, KilnInts *numbers, GError **er
             return FALSE;
     }
     *names = (KilnStrings){ .n = n, .v = words };
-    *numbers =
-        kiln_lower_ints_open(l, values, (const KilnDim *const *)flow->names->pdata, (int)n);
+    *numbers = kiln_lower_ints_open(l, values, (const KilnDim *const *)flow->names->pdata, (int)n);
     return TRUE;
 }
 
@@ -169,9 +168,9 @@ add_captures(Flow *flow)
 {
     for (guint i = 0; i < flow->captures->len; i++) {
         KilnValue *value = g_ptr_array_index(flow->captures, i);
-        g_ptr_array_add(flow->in, kiln_lower_form(flow->l, value,
-                                                  g_hash_table_lookup(flow->l->buffers, value),
-                                                  false));
+        g_ptr_array_add(
+            flow->in,
+            kiln_lower_form(flow->l, value, g_hash_table_lookup(flow->l->buffers, value), false));
     }
 }
 
@@ -191,9 +190,8 @@ emit(Flow *flow, KilnInstrKind kind, const void *attrs, GError **error)
                                     "operand %u has no buffer", i);
         g_ptr_array_add(flow->out, g_ptr_array_index(flow->in, i));
     }
-    KilnInstr *instr =
-        kiln_instr_new_flow(flow->l->ir, kind, (KilnBuffer *const *)flow->out->pdata,
-                            flow->out->len, n_out, attrs, NULL);
+    KilnInstr *instr = kiln_instr_new_flow(flow->l->ir, kind, (KilnBuffer *const *)flow->out->pdata,
+                                           flow->out->len, n_out, attrs, NULL);
     instr->name = kiln_arena_strdup(flow->l->ir->arena, flow->node->name);
     return TRUE;
 }
@@ -217,8 +215,8 @@ kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error)
     const char **names[] = { &attrs.then, &attrs.otherwise };
     g_auto(Flow) flow = flow_begin(l, node);
     for (int b = 0; b < 2; b++) {
-        KilnIRFunction *function = kiln_lower_region(l, node, regions[b], &parts, flow.captures,
-                                                     error);
+        KilnIRFunction *function =
+            kiln_lower_region(l, node, regions[b], &parts, flow.captures, error);
         if (!function)
             return FALSE;
         *names[b] = function->name;
@@ -430,9 +428,8 @@ finish_results(const Flow *flow, Written *written, GError **error)
             return FALSE;
         for (int d = 0; d < from->type.rank; d++)
             perm[from->dim_of[d]] = d;
-        if (from->axis > 0 &&
-            !emit_transpose(flow, kiln_lower_result(flow->l, flow->node, r), from->buffer, perm,
-                            from->type.rank, error))
+        if (from->axis > 0 && !emit_transpose(flow, kiln_lower_result(flow->l, flow->node, r),
+                                              from->buffer, perm, from->type.rank, error))
             return FALSE;
     }
     return TRUE;
@@ -446,13 +443,13 @@ kiln_lower_loop(KilnLower *l, const KilnNode *node, GError **error)
                                   .carried = loop.carried,
                                   .scanned = loop.n_scanned };
     const KilnRegionParts parts = { .counts = node->op == KILN_OP_scan,
-                                    .first_result =
-                                        node->op == KILN_OP_loop && !attrs.asks ? 1 : 0,
+                                    .first_result = node->op == KILN_OP_loop && !attrs.asks ? 1 : 0,
                                     .n_results = node->n_results + attrs.asks };
     g_auto(Flow) flow = flow_begin(l, node);
     g_autoptr(GPtrArray) own = own_names(node, loop.body);
     g_autofree Written *written = g_new0(Written, node->n_results + 1);
-    const KilnIRFunction *body = kiln_lower_region(l, node, loop.body, &parts, flow.captures, error);
+    const KilnIRFunction *body =
+        kiln_lower_region(l, node, loop.body, &parts, flow.captures, error);
     if (!body)
         return FALSE;
     attrs.body = body->name;

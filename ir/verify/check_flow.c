@@ -81,9 +81,9 @@ static gboolean
 check_names(const KilnInstr *instr, GError **error)
 {
     uint32_t names = kiln_flow_names(instr)->n, numbers = kiln_flow_numbers(instr)->n;
-    return names == numbers || kiln_throw(error, KILN_ERROR_INVALID,
-                                          "expected a number for each of %u names, found %u", names,
-                                          numbers);
+    return names == numbers ||
+           kiln_throw(error, KILN_ERROR_INVALID, "expected a number for each of %u names, found %u",
+                      names, numbers);
 }
 
 static gboolean

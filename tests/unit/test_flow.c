@@ -18,17 +18,16 @@ static const char sums[] = "graph @f(%n: i64[], %x: f32[2]) {\n"
                            "  return %y, %s\n}\n";
 
 /* Grows by a row for as long as its sum is below the limit. */
-static const char rows[] =
-    "graph @f(%x: f32[1,2], %limit: f32[]) {\n"
-    "  %go = const @go : bool[]\n"
-    "  %y = loop(_, %go, %x) body(%i: i64[], %c: bool[], %a: f32[?,2]) {\n"
-    "    %b = concat(%a, %x) : f32[?,2]\n"
-    "    %s = reduce_sum(%b) {keepdims=false} : f32[]\n"
-    "    %again = less(%s, %limit) : bool[]\n"
-    "    return %again, %b\n"
-    "  } : f32[?,2]\n"
-    "  %z = add(%y, %x) : f32[?,2]\n"
-    "  return %z\n}\nconstants { @go = [true] : bool[] }\n";
+static const char rows[] = "graph @f(%x: f32[1,2], %limit: f32[]) {\n"
+                           "  %go = const @go : bool[]\n"
+                           "  %y = loop(_, %go, %x) body(%i: i64[], %c: bool[], %a: f32[?,2]) {\n"
+                           "    %b = concat(%a, %x) : f32[?,2]\n"
+                           "    %s = reduce_sum(%b) {keepdims=false} : f32[]\n"
+                           "    %again = less(%s, %limit) : bool[]\n"
+                           "    return %again, %b\n"
+                           "  } : f32[?,2]\n"
+                           "  %z = add(%y, %x) : f32[?,2]\n"
+                           "  return %z\n}\nconstants { @go = [true] : bool[] }\n";
 
 /* Branches of two shapes. */
 static const char shapes[] = "graph @f(%c: bool[], %x: f32[2]) {\n"
@@ -139,13 +138,12 @@ Test(flow, files_have_branches_and_loops)
 }
 
 /* A loop without an end. */
-static const char endless[] =
-    "graph @f(%x: f32[]) {\n"
-    "  %y = loop(_, _, %x) body(%i: i64[], %go: bool[], %a: f32[]) {\n"
-    "    %b = add(%a, %x) : f32[]\n"
-    "    return %go, %b\n"
-    "  } : f32[]\n"
-    "  return %y\n}\n";
+static const char endless[] = "graph @f(%x: f32[]) {\n"
+                              "  %y = loop(_, _, %x) body(%i: i64[], %go: bool[], %a: f32[]) {\n"
+                              "    %b = add(%a, %x) : f32[]\n"
+                              "    return %go, %b\n"
+                              "  } : f32[]\n"
+                              "  return %y\n}\n";
 
 Test(flow, a_time_limit_ends_a_loop)
 {
@@ -201,14 +199,13 @@ Test(flow, a_stack_has_values_of_one_shape)
 /* A rank that changes has no type. */
 Test(flow, what_is_carried_keeps_its_rank)
 {
-    static const char text[] =
-        "graph @f(%n: i64[], %x: f32[1]) {\n"
-        "  %axes = const @axes : i64[1]\n"
-        "  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[*]) {\n"
-        "    %b = unsqueeze(%a, %axes) : f32[*]\n"
-        "    return %go, %b\n"
-        "  } : f32[*]\n"
-        "  return %y\n}\nconstants { @axes = [0] : i64[1] }\n";
+    static const char text[] = "graph @f(%n: i64[], %x: f32[1]) {\n"
+                               "  %axes = const @axes : i64[1]\n"
+                               "  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[*]) {\n"
+                               "    %b = unsqueeze(%a, %axes) : f32[*]\n"
+                               "    return %go, %b\n"
+                               "  } : f32[*]\n"
+                               "  return %y\n}\nconstants { @axes = [0] : i64[1] }\n";
     g_autoptr(KilnModel) model = model_of(text);
     GError *error = NULL;
     g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);

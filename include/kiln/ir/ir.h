@@ -117,10 +117,10 @@ struct KilnIRFunction {
     KilnInstr *first, *last;
     uint32_t n_instrs;
     uint32_t next_id;
-    KilnTable *names;         /* of buffers: looked up, never iterated */
-    KilnTable *name_counters; /* base → the last number appended to it */
-    int64_t arena_bytes;      /* after the memory plan; -1 before */
-    struct KilnOpen *open;    /* the binding at which it stands; NULL: it is static */
+    KilnTable *names;          /* of buffers: looked up, never iterated */
+    KilnTable *name_counters;  /* base → the last number appended to it */
+    int64_t arena_bytes;       /* after the memory plan; -1 before */
+    struct KilnOpen *open;     /* the binding at which it stands; NULL: it is static */
     const GPtrArray *siblings; /* KilnIRFunction*: where branches and loops find their functions;
                                   borrowed from the module of the IR; NULL: there are none */
     uint64_t stamp;
