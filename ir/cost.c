@@ -310,6 +310,7 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_conv] = { .count = conv_flops, .data = 0, .weights = 2 },
     [KILN_INSTR_conv_integer] = { .count = conv_flops, .data = 0, .weights = 2 },
     [KILN_INSTR_qlinear_conv] = { .count = conv_flops, .data = 0, .weights = 4 },
+    [KILN_INSTR_deform_conv] = { .count = conv_flops, .data = 0, .weights = 2 },
     [KILN_INSTR_conv_transpose] = { .count = conv_flops, .data = 1, .weights = 2 },
     [KILN_INSTR_matmul] = { .count = matmul_flops },
     [KILN_INSTR_matmul_integer] = { .count = matmul_flops },

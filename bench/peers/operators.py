@@ -208,6 +208,14 @@ def samplings():
     yield Probe("MaxRoiPool", "7x7", [(1, 256, 50, 68), np.concatenate([pictures[:, None].astype(np.float32), boxes], 1)], pooled_shape=[7, 7])
 
 
+    for name, shape, channels, groups, masked in (("3x3 64 56x56", (1, 64, 56, 56), 64, 1, True), ("3x3 256 14x14", (1, 256, 14, 14), 256, 1, True),
+                                                  ("3x3 128 28x28 4 offset groups", (1, 128, 28, 28), 128, 4, False)):
+        n, c, *extents = shape
+        weights = values((channels, c, 3, 3), "f32", 3, -0.1, 0.1)
+        live = [shape, weights, (n, groups * 18, *extents)] + ([values((channels,), "f32", 4), (n, groups * 9, *extents)] if masked else [])
+        yield Probe("DeformConv", name, live, pads=[1, 1, 1, 1], offset_group=groups, opset=19)
+
+
 def others():
     f32 = np.float32
     yield Probe("MatMul", "256", [(256, 256)], [values((256, 256), "f32", 3)])

@@ -87,3 +87,54 @@ KILN_INFER(conv_transpose)
 {
     return float_conv(in, error);
 }
+
+/* Operand @i has @channels in dim 1, and the result's dims elsewhere. */
+static gboolean
+check_sampling(KilnInfer *in, uint32_t i, KilnWide channels, GError **error)
+{
+    const KilnType *type = kiln_infer_type(in, i);
+    KilnType *out = &in->out[0];
+    if (!type)
+        return TRUE;
+    if (out->rank >= 0 && !kiln_infer_require_rank(in, i, out->rank, out->rank, error))
+        return FALSE;
+    for (int d = 0; d < out->rank && type->rank >= 0; d++) {
+        if (d != 1 && !kiln_infer_require_dim(in, i, d, out->dims[d], error))
+            return FALSE;
+        if (d != 1)
+            kiln_dim_merge(out, d, type, d);
+    }
+    return type->rank < 0 || channels < 0 || channels > INT64_MAX ||
+           kiln_infer_require_dim(in, i, 1, (int64_t)channels, error);
+}
+
+KILN_INFER(deform_conv)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const int64_t groups = kiln_attrs(in->node, deform_conv)->offset_group;
+    KilnWindow window;
+    KilnWide places;
+    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS, error))
+        return FALSE;
+    for (uint32_t i = 1; i < 5; i++) {
+        if (kiln_infer_type(in, i) && !kiln_infer_require_like(in, i, 0, error))
+            return FALSE;
+    }
+    in->out[0].dtype = x->dtype;
+    if (!kiln_infer_conv_shape(in, 1, 3, &in->out[0], error) ||
+        !kiln_window_resolve(in->node, &window, error))
+        return FALSE;
+    if (groups < 1 || (x->rank > 0 && x->dims[1] >= 0 && x->dims[1] % groups))
+        return kiln_throw(
+            error, KILN_ERROR_SHAPE,
+            "offset_group: expected a divisor of the channels, found %" G_GINT64_FORMAT, groups);
+    places = window.rank < 0 ? -1 : groups;
+    for (int d = 0; d < window.rank; d++) {
+        if (places < 0 || window.kernel[d] < 0 || places > INT64_MAX)
+            places = -1;
+        else
+            places *= window.kernel[d];
+    }
+    return check_sampling(in, 2, places < 0 ? -1 : places * MAX(window.rank, 1), error) &&
+           check_sampling(in, 4, places, error);
+}

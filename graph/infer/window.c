@@ -81,6 +81,7 @@ weights_of(const KilnNode *node)
     case KILN_OP_conv:
     case KILN_OP_conv_transpose:
     case KILN_OP_conv_integer:
+    case KILN_OP_deform_conv:
         return &kiln_node_operand(node, 1)->type;
     case KILN_OP_qlinear_conv:
         return &kiln_node_operand(node, 3)->type;

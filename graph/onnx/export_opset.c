@@ -119,6 +119,7 @@ static const struct {
     { KILN_OP_conv_transpose, 0, BF16, 22 },
     { KILN_OP_cos, 0, BF16, 22 },
     { KILN_OP_cosh, 0, BF16, 22 },
+    { KILN_OP_deform_conv, 0, BF16, 22 },
     { KILN_OP_det, 0, BF16, 22 },
     { KILN_OP_elu, 0, BF16, 22 },
     { KILN_OP_global_average_pool, 0, BF16, 22 },

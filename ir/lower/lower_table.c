@@ -58,6 +58,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_conv_transpose] = { ATTRS(window) },
     [KILN_OP_conv_integer]   = { ATTRS(window) },
     [KILN_OP_qlinear_conv]   = { ATTRS(window) },
+    [KILN_OP_deform_conv]    = { ATTRS(window) },
     [KILN_OP_max_pool]       = { ATTRS(window) },
     [KILN_OP_average_pool]   = { ATTRS(window) },
     [KILN_OP_lp_pool]        = { ATTRS(window) },

@@ -562,6 +562,7 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_conv]           = { .prepare = check_conv },
     [KILN_INSTR_conv_integer]   = { .prepare = check_steps },
     [KILN_INSTR_qlinear_conv]   = { .prepare = check_steps },
+    [KILN_INSTR_deform_conv]    = { .prepare = check_steps },
     [KILN_INSTR_conv_transpose] = { .prepare = prepare_conv_transpose },
     [KILN_INSTR_col2im]         = { .prepare = prepare_col2im },
     [KILN_INSTR_max_pool]       = { .alone = check_pool },

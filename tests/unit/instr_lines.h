@@ -34,6 +34,8 @@ static const char *const lines[] = {
     "max_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[3,3], pads=[1,1,1,1]}", "max_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[1,1]}",
     "average_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[3,3], pads=[1,1,1,1]}",
     "lp_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[1,1]}",
+    "deform_conv o:f32[N,3,H,W] i:f32[N,2,H,W] i:f32[3,2,1,1] i:f32[N,2,H,W] i:f32[3] i:f32[N,1,H,W]",
+    "deform_conv o:f32[N,4,H,W] i:f32[N,4,H,W] i:f32[4,2,3,3] i:f32[N,36,H,W] {group=2, offset_group=2, pads=[1,1,1,1]}",
     "max_roi_pool o:f32[A,C,3,2] i:f32[1,C,H,W] i:f32[A,5] {pooled_shape=[3,2]}",
     "max_unpool o:f32[N,C,H,W] i:f32[N,C,H,W] i:i64[N,C,H,W] {kernel_shape=[1,1]}",
     "global_average_pool o:f32[N,C,1,1] i:f32[N,C,H,W]", "global_max_pool o:f32[N,C,1,1] i:f32[N,C,H,W]", "global_lp_pool o:f32[N,C,1,1] i:f32[N,C,H,W]",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu backend's roi_align and max_roi_pool against the reference. */
+/* The cpu backend's roi_align, max_roi_pool and deform_conv against the reference. */
+#include "backends/cpu/cpu.h"
 #include "ir/instr.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
 #include "tests/unit/ref_case.h"
 
@@ -121,4 +123,82 @@ Test(cpu_sample, max_roi_pool_of_strange_numbers)
     regions[5] = NAN;
     cr_expect_str_eq(case_run(c), "index out of range");
     cpu_agrees(c, exact, "no picture");
+}
+
+/* --- deform_conv --- */
+
+typedef struct {
+    int64_t picture[4], kernel[2], out[2];
+    int64_t channels, group, offset_group, stride, pad, dilation;
+    bool bias, mask;
+} Deform;
+
+static const Deform deforms[] = {
+    { { 1, 3, 9, 7 }, { 3, 3 }, { 7, 5 }, 5, 1, 1, 1, 0, 1, true, true },
+    { { 2, 40, 12, 11 }, { 3, 3 }, { 12, 11 }, 33, 1, 2, 1, 1, 1, true, false },
+    { { 1, 12, 10, 10 }, { 2, 3 }, { 5, 4 }, 6, 3, 4, 2, 0, 1, false, true },
+    { { 1, 24, 8, 9 }, { 3, 3 }, { 8, 9 }, 8, 2, 3, 1, 2, 2, true, true },
+    { { 3, 4, 1, 1 }, { 1, 1 }, { 1, 1 }, 4, 4, 1, 1, 0, 1, false, false },
+};
+
+static RefCase *
+deform_case(const Deform *d)
+{
+    const int64_t taps = d->kernel[0] * d->kernel[1], places = d->offset_group * taps;
+    const int64_t n = d->picture[0], pads[] = { d->pad, d->pad, d->pad, d->pad };
+    RefCase *c = case_new(KILN_INSTR_deform_conv);
+    *CASE_ATTRS(c, deform_conv) = (KilnInstrAttrs_deform_conv){
+        .dilations = kiln_ints_make(c->arena, (int64_t[]){ d->dilation, d->dilation }, 2),
+        .pads = kiln_ints_make(c->arena, pads, 4),
+        .strides = kiln_ints_make(c->arena, (int64_t[]){ d->stride, d->stride }, 2),
+        .group = d->group,
+        .offset_group = d->offset_group,
+    };
+    case_out(c, KILN_DTYPE_f32, DIMS(n, d->channels, d->out[0], d->out[1]));
+    cpu_in(c, 4, d->picture);
+    cpu_in(c, DIMS(d->channels, d->picture[1] / d->group, d->kernel[0], d->kernel[1]));
+    cpu_in(c, DIMS(n, 2 * places, d->out[0], d->out[1]));
+    if (d->bias)
+        cpu_in(c, DIMS(d->channels));
+    else
+        case_absent(c);
+    if (d->mask)
+        cpu_in(c, DIMS(n, places, d->out[0], d->out[1]));
+    return c;
+}
+
+/* Sums of up to 360 products of numbers of up to 9, in another order than the reference has. */
+static const Tolerance summed = { 3e-4, 3e-5 };
+
+Test(cpu_sample, deform_conv)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(deforms); i++) {
+        g_autoptr(RefCase) c = deform_case(&deforms[i]);
+        g_autofree char *what = g_strdup_printf("deform_conv %d", (int)i);
+        cpu_agrees(c, summed, what);
+    }
+}
+
+/* Places that are far away or no numbers, and places on elements beside infinities. */
+Test(cpu_sample, deform_conv_of_strange_places)
+{
+    const Deform d = { { 1, 2, 4, 4 }, { 1, 1 }, { 4, 4 }, 1, 1, 1, 1, 0, 1, false, false };
+    static const float strange[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 3e9f, 0, 0 };
+    g_autoptr(RefCase) c = deform_case(&d);
+    float *picture = c->data[1], *offsets = c->data[3];
+    picture[6] = INFINITY;
+    picture[11] = NAN;
+    for (int i = 0; i < 32; i++)
+        offsets[i] = strange[i * 7 % 8];
+    cpu_agrees(c, summed, "strange places");
+    for (int i = 0; i < 32; i++)
+        offsets[i] = (float)(i % 3 - 1);
+    cpu_agrees(c, summed, "whole numbers");
+}
+
+Test(cpu_sample, deform_conv_falls_back)
+{
+    g_autoptr(RefCase) c = deform_case(
+        &(Deform){ { 1, 2, 0, 4 }, { 1, 1 }, { 0, 4 }, 1, 1, 1, 1, 0, 1, false, false });
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr));
 }

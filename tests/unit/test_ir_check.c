@@ -93,6 +93,9 @@ static const Case cases[] = {
     { "max_pool", "f32[1,1,3]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", NULL }, /* rounded up */
     { "max_pool", "f32[1,1,4]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", "(max_pool)" },
     { "max_pool", "f32[1,1,2]; f32[1,1,5]; i32[1,1,2] | {kernel_shape=[2], strides=[2]}", "operand 2 (b2): expected i64[1,1" },
+    { "deform_conv", "f32[1,6,6,7]; f32[1,4,8,9]; f32[6,4,3,3]; f32[1,18,6,7]", NULL },
+    { "deform_conv", "f32[1,6,6,6]; f32[1,4,8,9]; f32[6,4,3,3]; f32[1,18,6,7]", "expected f32[1,6,6,7]" },
+    { "deform_conv", "f32[1,6,6,7]; f32[1,4,8,9]; f32[6,4,3,3]; f32[1,18,6,7] | {pads=[0]}", "pads: expected 4 elements" },
     { "max_roi_pool", "f32[5,3,2,1]; f32[1,3,8,9]; f32[5,5] | {pooled_shape=[2,1]}", NULL },
     { "max_roi_pool", "f32[5,3,2,2]; f32[1,3,8,9]; f32[5,5] | {pooled_shape=[2,1]}", "expected f32[5,3,2,1]" },
     { "roi_align", "f32[5,3,2,1]; f32[1,3,8,9]; f32[5,4]; i64[5] | {output_height=2}", NULL },

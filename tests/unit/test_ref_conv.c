@@ -222,3 +222,33 @@ Test(ref_conv, no_images)
     case_in(c, KILN_DTYPE_f32, DIMS(2, 1, 1, 1), VALUES(1, 1));
     cr_assert_null(case_run(c));
 }
+
+/* --- deform_conv --- */
+
+/* Each window reads one element, moved by its offset: by half, over the edge, and outside. */
+Test(ref_conv, deform_conv)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_deform_conv);
+    CASE_ATTRS(c, deform_conv)->group = 1;
+    CASE_ATTRS(c, deform_conv)->offset_group = 1;
+    case_out(c, KILN_DTYPE_f32, DIMS(1, 1, 1, 4));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 1, 1, 4), VALUES(1, 2, 4, 8));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 1, 1, 1), VALUES(10));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 2, 1, 4), VALUES(0, 0, 0.25, -1, 0.5, -1.75, 0, 0));
+    case_in(c, KILN_DTYPE_f32, DIMS(1), VALUES(1));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 1, 1, 4), VALUES(1, 0.5, 2, 1));
+    case_gives(c, VALUES(16, 2.25, 61, 1), 1e-6);
+}
+
+/* Kernel elements have offsets of their own; in one dim there is one number each. */
+Test(ref_conv, deform_conv_in_one_dim)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_deform_conv);
+    CASE_ATTRS(c, deform_conv)->group = 1;
+    CASE_ATTRS(c, deform_conv)->offset_group = 1;
+    case_out(c, KILN_DTYPE_f32, DIMS(1, 1, 2));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 1, 3), VALUES(1, 2, 4));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 1, 2), VALUES(1, 10));
+    case_in(c, KILN_DTYPE_f32, DIMS(1, 2, 2), VALUES(1, 0, 0, -1));
+    case_gives(c, VALUES(22, 22), 1e-6);
+}

@@ -27,6 +27,7 @@ static const Smoke smokes[] = {
     { "col2im", "K[1,1,3,3]; K[1,4,4] | {block_shape=[2,2]}" },
     { "conv", "K[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "conv_transpose", "K[1,2,4,4]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
+    { "deform_conv", "K[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[1,8,2,2]; K[2]; K[1,4,2,2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "global_average_pool", "K[1,2,1,1]; K[1,2,2,3]" },
     { "global_lp_pool", "K[1,2,1,1]; K[1,2,2,3]" },
     { "global_max_pool", "K[1,2,1,1]; K[1,2,2,3]" },

@@ -31,11 +31,11 @@ typedef struct {
 /* --- scratch memory --- */
 
 /* The parts of a thread's scratch, each in whole lines. With @base NULL only sizes are counted. */
-static char *
-take(char **at, int64_t n, size_t size)
+static void *
+take(char *base, size_t *at, int64_t n, size_t size)
 {
-    char *part = *at;
-    *at += round_up(n * (int64_t)size, KILN_CPU_LINE);
+    char *part = base ? base + *at : NULL;
+    *at += (size_t)round_up(n * (int64_t)size, KILN_CPU_LINE);
     return part;
 }
 
@@ -45,10 +45,11 @@ typedef struct {
     int64_t *column_of; /* the place of a column of the picture, or -1 */
 } Work;
 
-/* Returns the end of the scratch that begins at @at. */
-static char *
-divide(const KilnType *out, const KilnType *in, char *at, Work *work)
+/* Returns the bytes of the scratch, which begins at @base. */
+static size_t
+divide(const KilnType *out, const KilnType *in, char *base, Work *work)
 {
+    size_t at = 0;
     KilnCpuRegion *r = &work->region;
     const int64_t longest = in->dims[2] > in->dims[3] ? in->dims[2] : in->dims[3];
     r->height = in->dims[2];
@@ -57,19 +58,19 @@ divide(const KilnType *out, const KilnType *in, char *at, Work *work)
     r->bins_x = out->dims[3];
     r->lanes = round_up(r->bins_x, LANES);
     const int64_t table = r->width * r->lanes;
-    r->rows = (void *)take(&at, r->bins_y * r->height, sizeof *r->rows);
-    r->row_begin = (void *)take(&at, r->bins_y + 1, sizeof *r->row_begin);
-    r->floor_y = (void *)take(&at, r->bins_y, sizeof *r->floor_y);
-    r->floor_x = (void *)take(&at, r->lanes, sizeof *r->floor_x);
-    r->columns = (void *)take(&at, r->width, sizeof *r->columns);
-    r->weights_x = (void *)take(&at, 2 * table, sizeof *r->weights_x);
-    r->bias_x = (void *)take(&at, table, sizeof *r->bias_x);
-    r->column_begin = (void *)take(&at, r->lanes, sizeof *r->column_begin);
-    r->column_end = (void *)take(&at, r->lanes, sizeof *r->column_end);
-    r->strip = (void *)take(&at, r->bins_y * r->width, sizeof *r->strip);
-    work->high = (void *)take(&at, longest, sizeof *work->high);
-    work->low = (void *)take(&at, longest, sizeof *work->low);
-    work->column_of = (void *)take(&at, r->width, sizeof *work->column_of);
+    r->rows = take(base, &at, r->bins_y * r->height, sizeof *r->rows);
+    r->row_begin = take(base, &at, r->bins_y + 1, sizeof *r->row_begin);
+    r->floor_y = take(base, &at, r->bins_y, sizeof *r->floor_y);
+    r->floor_x = take(base, &at, r->lanes, sizeof *r->floor_x);
+    r->columns = take(base, &at, r->width, sizeof *r->columns);
+    r->weights_x = take(base, &at, 2 * table, sizeof *r->weights_x);
+    r->bias_x = take(base, &at, table, sizeof *r->bias_x);
+    r->column_begin = take(base, &at, r->lanes, sizeof *r->column_begin);
+    r->column_end = take(base, &at, r->lanes, sizeof *r->column_end);
+    r->strip = take(base, &at, r->bins_y * r->width, sizeof *r->strip);
+    work->high = take(base, &at, longest, sizeof *work->high);
+    work->low = take(base, &at, longest, sizeof *work->low);
+    work->column_of = take(base, &at, r->width, sizeof *work->column_of);
     return at;
 }
 
@@ -77,7 +78,7 @@ static size_t
 scratch_size(const KilnType *out, const KilnType *in)
 {
     Work work;
-    return (size_t)(divide(out, in, NULL, &work) - (char *)NULL);
+    return divide(out, in, NULL, &work);
 }
 
 /* --- what bins read --- */
