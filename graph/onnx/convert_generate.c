@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that make tensors out of little: windows of signal processing, random tensors like
- * another, coin tosses. */
+ * another, coin tosses, draws of classes. */
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/additive.h"
+#include "graph/op/bounds.h"
 #include "graph/op/cast.h"
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
 #include "graph/op/multiplicative.h"
 #include "graph/op/random.h"
+#include "graph/op/reduce.h"
+#include "graph/op/softmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -116,6 +120,64 @@ kiln_onnx_convert_bernoulli(KilnOnnxCall *call, GError **error)
         dice ? kiln_onnx_build2(call, KILN_OP_less, NULL, dice, call->operands[0], error) : NULL;
     return below &&
            kiln_onnx_set_result(call, 0, kiln_onnx_build1(call, KILN_OP_cast, &cast, below, error));
+}
+
+/* The sums of the probabilities of classes, [batch, 1, classes], and of all of them times uniform
+ * numbers, [batch, samples, 1], in f64: a class is drawn if the number lies in its part. */
+static gboolean
+draw(const KilnOnnxSteps *s, KilnValue *x, const KilnAttrs_random_uniform *uniform,
+     KilnValue **out_sums, KilnValue **out_numbers)
+{
+    const int64_t one = 1, two = 2, classes = x->type.dims[1];
+    const KilnAttrs_softmax last = { .axis = -1 };
+    const bool half = kiln_dtype_is_half(x->type.dtype);
+    KilnValue *axis = kiln_onnx_scalar(s->call, "axis", KILN_DTYPE_i64, 1);
+    KilnValue *p = kiln_onnx_step1(s, KILN_OP_softmax, &last,
+                                   half ? kiln_onnx_step_cast(s, x, KILN_DTYPE_f32) : x);
+    KilnValue *sums =
+        kiln_onnx_step2(s, KILN_OP_cum_sum, NULL, kiln_onnx_step_cast(s, p, KILN_DTYPE_f64), axis);
+    KilnValue *all = kiln_onnx_step_slice(s, sums, 1, classes - 1, classes, 1);
+    KilnValue *dice = kiln_onnx_build(s->call, KILN_OP_random_uniform, uniform, NULL, 0, s->error);
+    *out_numbers = kiln_onnx_step_unsqueeze(s, kiln_onnx_step_mul(s, dice, all), &two, 1);
+    *out_sums = kiln_onnx_step_unsqueeze(s, sums, &one, 1);
+    return *out_sums && *out_numbers;
+}
+
+/* Classes by the probabilities whose logarithms the operand has. A sample is the number of classes
+ * whose parts end before its number. */
+gboolean
+kiln_onnx_convert_multinomial(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    const int64_t last = 2;
+    int64_t samples = 1, seed;
+    KilnDType dtype = KILN_DTYPE_i32;
+    KilnInts shape = { 0 };
+    KilnAttrs_random_uniform uniform = { .dtype = KILN_DTYPE_f64, .high = 1, .low = 0 };
+    const KilnAttrs_reduce_sum flat = { .keepdims = false };
+    KilnDType ignored;
+    KilnValue *sums, *numbers;
+    if (!shape_of_operand(call, &shape, &ignored, error) || !take_seed(call, &seed, error) ||
+        !kiln_onnx_take_int(call, "sample_size", &samples, error) ||
+        !kiln_onnx_take_dtype(call, "dtype", &dtype, error) ||
+        !kiln_onnx_require_rank(call, 0, 2, 2, error))
+        return FALSE;
+    if (samples < 0 || shape.v[1] < 1 || (dtype != KILN_DTYPE_i32 && dtype != KILN_DTYPE_i64))
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "expected samples of a class or more as i32 or i64, "
+                               "found %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " as %s",
+                               samples, shape.v[1], kiln_dtype_name(dtype));
+    uniform.seed = seed;
+    uniform.shape =
+        kiln_ints_make(call->function->module->arena, (int64_t[]){ shape.v[0], samples }, 2);
+    if (!draw(&s, call->operands[0], &uniform, &sums, &numbers))
+        return FALSE;
+    KilnValue *before = kiln_onnx_step2(&s, KILN_OP_less_or_equal, NULL, sums, numbers);
+    KilnValue *n =
+        kiln_onnx_step2(&s, KILN_OP_reduce_sum, &flat, kiln_onnx_step_cast(&s, before, dtype),
+                        kiln_onnx_ints(call, "classes", &last, 1));
+    return kiln_onnx_set_result(
+        call, 0, kiln_onnx_step_number(&s, KILN_OP_min, n, (double)(shape.v[1] - 1)));
 }
 
 /* --- windows --- */

@@ -39,6 +39,11 @@ static const KilnOnnxRow preview_rows[] = {
 #define PREVIEW ENTRY
 #include "graph/onnx/opsets.def"
 };
+static const KilnOnnxRow training_rows[] = {
+#define ROW(...)
+#define TRAINING ENTRY
+#include "graph/onnx/opsets.def"
+};
 #undef kiln_onnx_convert_0
 static const KilnOnnxMoved moved[] = {
 #define ROW(...)
@@ -100,6 +105,8 @@ kiln_onnx_domain_row(const char *domain, const char *name)
         return find_by_name(ml_rows, G_N_ELEMENTS(ml_rows), name);
     if (g_strcmp0(domain, "ai.onnx.preview") == 0)
         return find_by_name(preview_rows, G_N_ELEMENTS(preview_rows), name);
+    if (g_strcmp0(domain, "ai.onnx.preview.training") == 0)
+        return find_by_name(training_rows, G_N_ELEMENTS(training_rows), name);
     return NULL;
 }
 

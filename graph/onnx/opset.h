@@ -36,8 +36,8 @@ typedef struct {
 /** NULL if @attribute of @op is no input in @opset. */
 const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int64_t opset);
 /** The row for an operator of another domain than the default one; NULL if there is none. These
- * have one row, which holds in all versions: ai.onnx.ml, ai.onnx.preview, com.microsoft,
- * com.microsoft.nchwc. */
+ * have one row, which holds in all versions: ai.onnx.ml, ai.onnx.preview,
+ * ai.onnx.preview.training, com.microsoft, com.microsoft.nchwc. */
 const KilnOnnxRow *kiln_onnx_domain_row(const char *domain, const char *name);
 
 #endif

@@ -164,9 +164,11 @@ class Operators(CliTest):
     def rows(self):
         """The rows of the tables of docs/operators.md: from the importer's table, and what `kiln ops` says of kernels."""
         kernels = dict(re.findall(r"(?m)^(\S+) +\S+ *(.*)$", self.kiln("ops")))
-        tables = {"ROW": {}, "ML": {}, "CONTRIB": {}, "NCHWC": {}, "PREVIEW": {}}
+        tables = {"ROW": {}, "ML": {}, "CONTRIB": {}, "NCHWC": {}, "PREVIEW": {}, "TRAINING": {}}
         source = (SOURCE / "graph/onnx/opsets.def").read_text(encoding="utf-8")
-        for domain, name, since, op in re.findall(r"(?m)^(ROW|ML|CONTRIB|NCHWC|PREVIEW)\((\w+), (\d+), (\w+),", source):
+        for domain, name, since, op in re.findall(r"(?m)^(ROW|ML|CONTRIB|NCHWC|PREVIEW|TRAINING)\((\w+), (\d+), (\w+),", source):
+            if op == "unknown": # refused, with a reason
+                continue
             tables[domain].setdefault(name, f"| {name} | {since} | `{op}` | {kernels[op] or '-'} |\n")
         return [list(rows.values()) for rows in tables.values()]
 

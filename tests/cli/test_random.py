@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random operators: operators, runs and processes draw different numbers; a seed makes them repeat."""
+import math
+import struct
 import unittest
 
 import onnx_writer as onnx
@@ -99,6 +101,25 @@ class Random(CliTest):
         self.assertEqual(self.draw("--seed", "1", "--pipeline", "none", file="m.onnx"), want)
         self.kiln("opt", "m.onnx", "--emit", "onnx", "-o", "again.onnx")
         self.assertEqual(self.draw("--seed", "1", file="again.onnx"), want)
+
+    def test_multinomial(self):
+        """Classes come about as often as they must, whatever their number of draws; those without a chance never do."""
+        chances = [0.5, 0.2, 0.0, 0.3]
+        logits = [math.log(p) if p else -1000.0 for p in chances]
+        attributes = [onnx.int_attribute("sample_size", 4000), onnx.int_attribute("dtype", onnx.INT64)]
+        self.write("m.onnx", onnx.model([onnx.node("Multinomial", ["x"], ["y"], attributes=attributes)],
+                                        [onnx.value("x", onnx.FLOAT, [2, 4])], [onnx.value("y", onnx.INT64, [2, 4000])], opset=7))
+        self.write("x.pb", onnx.float_tensor("x", [2, 4], logits + [5 + x for x in logits]))
+        drawn = []
+        for seed in ("1", "1", "2"):
+            self.kiln("run", "m.onnx", "-i", "x=x.pb", "--npy", "-o", "drawn", "--quiet", "--seed", seed)
+            drawn.append(struct.unpack("<8000q", (self.dir / "drawn/output_0.npy").read_bytes()[-64000:]))
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+        for row in (drawn[0][:4000], drawn[0][4000:], drawn[2][:4000]):
+            for i, chance in enumerate(chances):
+                self.assertLess(abs(row.count(i) / 4000 - chance), 0.04 if chance else 1e-9)
+        self.assertNotEqual(drawn[0][:4000], drawn[0][4000:])
 
     def test_bad_seeds(self):
         for seed in ("-1", "x", "18446744073709551616"):

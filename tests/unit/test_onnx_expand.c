@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that the importer expands into those that define them. */
+#include "graph/kiln-types.h"
 #include "tests/unit/onnx_builder.h"
 
 #include <string.h>
@@ -82,4 +83,68 @@ Test(onnx_expand, flex_attention_says_what_is_wrong)
     expect(attention_of("2", "2"), onnx_float("scale", -1), "reason=\"scale=-1\"");
     expect(attention_of("H", "2"), NULL, "reason=\"heads of unknown number or size\"");
     expect(attention_of("2,2", "2"), NULL, "operand 0: expected rank 4, found rank 5");
+}
+
+/* --- optimizers --- */
+
+/* @n values of a step with @lists lists, f32[3] each. */
+static GByteArray *
+step_of(const char *op, uint32_t n, const char *operands, const char *results, GByteArray *attr)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    g_auto(GStrv) names = g_strsplit(operands, ",", -1);
+    onnx_input(graph, "r", ONNX_F32, "");
+    onnx_input(graph, "t", ONNX_I64, "");
+    for (uint32_t i = 2; i < n; i++)
+        onnx_input(graph, names[i], ONNX_F32, "3");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, op, operands, results, attr, NULL);
+    return graph;
+}
+
+Test(onnx_expand, adagrad)
+{
+    GByteArray *graph = step_of("ai.onnx.preview.training:Adagrad", 5, "r,t,x,g,h", "z,i",
+                                onnx_float("decay_factor", 0.5f));
+    onnx_expect(graph, 17,
+                "graph @g(%r: f32[], %t: i64[], %x: f32[3], %g: f32[3], %h: f32[3]) {\n"
+                "  %z.cast = cast(%r) {to=f64} : f64[]\n"
+                "  %z.cast_1 = cast(%t) {to=f64} : f64[]\n"
+                "  %z.number = const @z.number : f64[]\n"
+                "  %z.mul = mul(%z.cast_1, %z.number) : f64[]\n"
+                "  %z.number_1 = const @z.number_1 : f64[]\n"
+                "  %z.add = add(%z.mul, %z.number_1) : f64[]\n"
+                "  %z.div = div(%z.cast, %z.add) : f64[]\n"
+                "  %z.mul_1 = mul(%g, %g) : f32[3]\n"
+                "  %i = add(%h, %z.mul_1) : f32[3]\n"
+                "  %z.sqrt = sqrt(%i) : f32[3]\n"
+                "  %z.number_2 = const @z.number_2 : f32[]\n"
+                "  %z.add_2 = add(%z.sqrt, %z.number_2) : f32[3]\n"
+                "  %z.div_1 = div(%g, %z.add_2) : f32[3]\n"
+                "  %z.cast_2 = cast(%z.div) : f32[]\n"
+                "  %z.mul_2 = mul(%z.div_1, %z.cast_2) : f32[3]\n"
+                "  %z = sub(%x, %z.mul_2) : f32[3]\n"
+                "  return %z\n"
+                "}\n");
+}
+
+/* The norm is a part of the gradient where it weighs something. */
+Test(onnx_expand, optimizers_of_several_values)
+{
+    GByteArray *graph = step_of("ai.onnx.preview.training:Adam", 10, "r,t,x,y,g,h,v,w,s,q",
+                                "z,a,b,c,d,e", onnx_float("norm_coefficient", 0.25f));
+    g_autofree char *text = onnx_imported(onnx_model(graph, 8, 17));
+    cr_expect(strstr(text, "mul(%x, "), "%s", text);
+    cr_expect(strstr(text, "mul(%y, "), "%s", text);
+    cr_expect(strstr(text, "where("), "%s", text);
+}
+
+Test(onnx_expand, optimizers_that_are_refused)
+{
+    GByteArray *graph = step_of("ai.onnx.preview.training:Adam", 5, "r,t,x,g,h", "z", NULL);
+    onnx_expect_error(graph, 17, KILN_ERROR_INVALID,
+                      "expected 2 operands and 4 for each value, found 5");
+    graph = step_of("ai.onnx.preview.training:Gradient", 3, "r,t,x", "z", NULL);
+    g_autofree char *text = onnx_imported(onnx_model(graph, 8, 17));
+    cr_expect(strstr(text, "Kiln does not differentiate graphs"), "%s", text);
 }
