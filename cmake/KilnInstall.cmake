@@ -20,7 +20,7 @@ install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/ba
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 # What links with the static library has to name what it uses, too: the vendor's library among it.
-set(KILN_PRIVATE_PACKAGES "gmodule-2.0 libprotobuf-c libfyaml libpng libxxhash")
+set(KILN_PRIVATE_PACKAGES "gmodule-2.0 libprotobuf-c libfyaml libpng libxxhash${KILN_PICTURE_PACKAGES}")
 set(KILN_PRIVATE_VENDOR "")
 if(KILN_HAS_ONEDNN)
   get_filename_component(vendor_dir ${KILN_DNNL_LIBRARY} DIRECTORY)

@@ -334,6 +334,7 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_max_pool] = { .count = max_pool_flops },
     [KILN_INSTR_average_pool] = { .count = average_pool_flops },
     [KILN_INSTR_lp_pool] = { .count = lp_pool_flops },
+    [KILN_INSTR_image_decoder] = { .each = 16 },
     [KILN_INSTR_max_roi_pool] = { .each = 8 },
     [KILN_INSTR_roi_align] = { .count = roi_align_flops },
     [KILN_INSTR_lrn] = { .count = lrn_flops },

@@ -7,7 +7,7 @@ add_library(kiln_without_onednn STATIC ${root}/runtime/targets.c
   $<FILTER:${all},EXCLUDE,/backends/onednn/|/runtime/targets\\.c>)
 target_compile_definitions(kiln_without_onednn PRIVATE KILN_BUILDING)
 target_link_libraries(kiln_without_onednn PUBLIC kiln_flags kiln_grow PkgConfig::GLIB PkgConfig::GMODULE PkgConfig::PROTOBUF_C
-  PkgConfig::FYAML PkgConfig::JSON_GLIB PkgConfig::PNG PkgConfig::XXHASH OpenMP::OpenMP_C m)
+  PkgConfig::FYAML PkgConfig::JSON_GLIB PkgConfig::PNG ${KILN_PICTURE_LIBRARIES} PkgConfig::XXHASH OpenMP::OpenMP_C m)
 foreach(of kiln_command kiln-golden-tests kiln-unit-tests kiln-random-graphs)
   add_executable(${of}-without-onednn $<TARGET_OBJECTS:${of}>)
   target_link_libraries(${of}-without-onednn PRIVATE kiln_without_onednn)

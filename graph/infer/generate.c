@@ -271,3 +271,31 @@ KILN_INFER(define)
     in->out[0] = *kiln_infer_type(in, 0);
     return TRUE;
 }
+
+/* --- encoded pictures: the size of one is a value, its height and its width --- */
+
+KILN_INFER(image_size)
+{
+    in->out[0] = kiln_infer_unknown(KILN_DTYPE_i64, 1);
+    kiln_dim_set(&in->out[0], 0, 2);
+    return kiln_infer_require_list(in, 0, KILN_SET(u8), false, error);
+}
+
+KILN_INFER(image_decoder)
+{
+    const char *format = kiln_attrs(in->node, image_decoder)->pixel_format;
+    const int64_t n = kiln_infer_list_length(in, 1);
+    if (!kiln_infer_one_of("pixel_format", format, "RGB BGR Grayscale", error) ||
+        !kiln_infer_require_list(in, 0, KILN_SET(u8), false, error) ||
+        !kiln_infer_require_list(in, 1, KILN_SET(i64), false, error))
+        return FALSE;
+    if (n >= 0 && n != 2)
+        return kiln_infer_throw_shape(in->node, 1, error, "2 extents");
+    in->out[0] = kiln_infer_unknown(KILN_DTYPE_u8, 3);
+    kiln_dim_set(&in->out[0], 2, format[0] == 'G' ? 1 : 3);
+    for (int d = 0; d < 2 && n == 2; d++) {
+        if (!kiln_dim_set_open(&in->out[0], d, kiln_infer_element(in, 1, d), error))
+            return FALSE;
+    }
+    return TRUE;
+}

@@ -247,6 +247,7 @@ static const struct {
     { KILN_OP_one_hot, 1, NULL },
     { KILN_OP_split, 1, split_parts },
     { KILN_OP_resize, 3, NULL },
+    { KILN_OP_image_decoder, 1, NULL },
     { KILN_OP_range, 1, range_limit },
     { KILN_OP_slice, 1, slice_bounds },
     { KILN_OP_slice, 2, slice_bounds },

@@ -251,3 +251,17 @@ kiln_onnx_convert_window(KilnOnnxCall *call, GError **error)
     return x &&
            kiln_onnx_set_result(call, 0, kiln_onnx_build1(call, KILN_OP_cast, &cast, x, error));
 }
+
+/* --- pictures --- */
+
+/* The data decide the size, which is a value of its own: what follows may be shaped by it. */
+gboolean
+kiln_onnx_convert_image_decoder(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *bytes = kiln_onnx_need(call, 0, error);
+    KilnValue *size = bytes ? kiln_onnx_build1(call, KILN_OP_image_size, NULL, bytes, error) : NULL;
+    if (!size)
+        return FALSE;
+    kiln_onnx_set_operand(call, 1, size);
+    return TRUE;
+}

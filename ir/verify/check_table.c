@@ -423,6 +423,16 @@ prepare_affine_grid(KilnCheck *check, GError **error)
 }
 
 static gboolean
+prepare_image_decoder(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    if (out->rank != 3)
+        return kiln_check_throw(check, 0, "rank 3", error);
+    kiln_check_known(check, 1, out->dims, 2);
+    return TRUE;
+}
+
+static gboolean
 check_eye_like(KilnCheck *check, GError **error)
 {
     return kiln_check_type(check, 0)->rank == 2 || kiln_check_throw(check, 0, "rank 2", error);
@@ -587,6 +597,7 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_non_max_suppression] = { .alone = check_suppression },
     [KILN_INSTR_unique]    = { .alone = check_unique },
     [KILN_INSTR_affine_grid] = { .prepare = prepare_affine_grid },
+    [KILN_INSTR_image_decoder] = { .prepare = prepare_image_decoder },
     [KILN_INSTR_resize]    = { .alone = check_resize },
     [KILN_INSTR_pack]      = { .alone = check_pack },
     [KILN_INSTR_unpack]    = { .alone = check_pack },

@@ -105,6 +105,8 @@ static const char *const lines[] = {
     "squared_distance o:f32[A,B] i:f32[A,C] i:f32[B,C]", "pairwise_coupling o:f32[A,3] i:f32[A,3] {classes=3}",
     "tf_idf_vectorizer o:f32[A,2] i:i64[A,B] {max_gram_length=2, max_skip_count=1, ngram_counts=[0,1], ngram_indexes=[0,1], pool_int64s=[3,1,3]}",
     "label_encoder o:f32[A,B] i:i64[A,B] i:i64[4] i:f32[4] i:f32[1]",
+    /* pictures: any bytes are one of no pixels */
+    "image_size o:i64[2] i:u8[A]", "image_decoder o:u8[0,0,3] i:u8[A]",
     /* the others */
     "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",
     "add o:f32[A,B,C] i:f32[A,1,C] i:f32[B,1]", "stack o:f32[A,B] i:f32[A,B] { relu; mul 0.5 }", "copy o:f32[A,B] i:f32[A,B]",

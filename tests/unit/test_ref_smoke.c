@@ -66,6 +66,8 @@ static const Smoke smokes[] = {
     { "where", "i16[2,3]; K[2,1]; i16[3]; i16[2,3]" },
     { "xor", "K[2,3]; K[2,1]; K[2,3]" },
     /* movement */
+    { "image_decoder", "K[0,0,3]; K[4]" },
+    { "image_size", "i64[2]; K[4]" },
     { "roi_align", "K[2,1,2,2]; K[3,1,3,3]; K[2,4]; i64[2] | {output_height=2, output_width=2}" },
     { "affine_grid", "K[2,2,3,2]; K[2,2,3]" },
     { "channel_shuffle", "K[2,4]; K[2,4] | {axis=1, group=2}" },
