@@ -81,6 +81,19 @@ kiln_onnx_step_rotate(const KilnOnnxRotary *r, KilnValue *x)
                                  kiln_onnx_step_slice(&r->s, x, -1, r->turned, r->size, 1), -1);
 }
 
+KilnValue *
+kiln_onnx_step_rotate_heads(const KilnOnnxRotary *r, KilnValue *x, int64_t heads)
+{
+    if (x->type.rank != 3)
+        return kiln_onnx_step_rotate(r, x);
+    const KilnOnnxExtent split[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
+                                     KILN_ONNX_NUMBER(heads), KILN_ONNX_NUMBER(r->size) };
+    const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
+                                    KILN_ONNX_NUMBER(heads * r->size) };
+    KilnValue *y = kiln_onnx_step_rotate(r, kiln_onnx_step_reshape(&r->s, x, split, 4));
+    return kiln_onnx_step_reshape(&r->s, y, flat, 3);
+}
+
 gboolean
 kiln_onnx_rotary_check(const KilnOnnxRotary *r, GError **error)
 {
@@ -147,11 +160,5 @@ kiln_onnx_convert_rotary_embedding(KilnOnnxCall *call, GError **error)
         return FALSE;
     r.turn.cos = kiln_onnx_rotary_angles(s, call->operands[COS], positions, r.flat ? 2 : 1);
     r.turn.sin = kiln_onnx_rotary_angles(s, call->operands[SIN], positions, r.flat ? 2 : 1);
-    const KilnOnnxExtent heads[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                     KILN_ONNX_NUMBER(r.heads), KILN_ONNX_NUMBER(r.turn.size) };
-    const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                    KILN_ONNX_NUMBER(r.heads * r.turn.size) };
-    KilnValue *y =
-        kiln_onnx_step_rotate(&r.turn, r.flat ? kiln_onnx_step_reshape(s, x, heads, 4) : x);
-    return kiln_onnx_set_result(call, 0, r.flat ? kiln_onnx_step_reshape(s, y, flat, 3) : y);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_rotate_heads(&r.turn, x, r.heads));
 }

@@ -19,6 +19,8 @@ KilnValue *kiln_onnx_rotary_angles(const KilnOnnxSteps *s, KilnValue *cache, Kil
                                    int64_t heads);
 /** @x of rank 4, the last dim of which is `size`. */
 KilnValue *kiln_onnx_step_rotate(const KilnOnnxRotary *r, KilnValue *x);
+/** The same of [batch, rows, @heads × size]; @x of rank 4 is turned as it is. */
+KilnValue *kiln_onnx_step_rotate_heads(const KilnOnnxRotary *r, KilnValue *x, int64_t heads);
 /** Checks `turned` against `size`. */
 gboolean kiln_onnx_rotary_check(const KilnOnnxRotary *r, GError **error);
 

@@ -111,11 +111,5 @@ kiln_onnx_convert_rotary_embedding_contrib(KilnOnnxCall *call, GError **error)
         return FALSE;
     r.turn.cos = kiln_onnx_rotary_angles(s, call->operands[COS], at, r.flat ? 2 : 1);
     r.turn.sin = kiln_onnx_rotary_angles(s, call->operands[SIN], at, r.flat ? 2 : 1);
-    const KilnOnnxExtent heads[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                     KILN_ONNX_NUMBER(r.heads), KILN_ONNX_NUMBER(r.turn.size) };
-    const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                    KILN_ONNX_NUMBER(r.heads * r.turn.size) };
-    KilnValue *y =
-        kiln_onnx_step_rotate(&r.turn, r.flat ? kiln_onnx_step_reshape(s, x, heads, 4) : x);
-    return kiln_onnx_set_result(call, 0, r.flat ? kiln_onnx_step_reshape(s, y, flat, 3) : y);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_rotate_heads(&r.turn, x, r.heads));
 }
