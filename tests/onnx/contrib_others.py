@@ -79,6 +79,12 @@ def small():
         for dtype in "f4", "f8":
             yield Case(f"{metric}, {dtype}", "CDist", [("a", draw.floats(5, 7, dtype=dtype)), ("b", draw.floats(4, 7, dtype=dtype))],
                        metric=metric, dims={"a": ["m", 7], "b": ["k", 7]})
+    for n in 1, 2, 3, 4, 7:
+        for dtype in "f4", "f8":
+            yield Case(f"{n} by {n}, {dtype}", "Inverse", [("x", draw.floats(2, 3, n, n, dtype=dtype) + n * np.eye(n, dtype=dtype))],
+                       dims={"x": ["b", 3, n, n]})
+    yield Case("one matrix", "Inverse", [("x", draw.floats(3, 3))], rtol=1e-3)
+    yield Case("halves", "Inverse", [("x", (draw.floats(2, 4, 4) + 4 * np.eye(4)).astype(np.float16))], rtol=1e-2, atol=1e-2)
     for mode in "bilinear", "nearest", "bicubic":
         for padding in "zeros", "border", "reflection":
             for corners in 0, 1:

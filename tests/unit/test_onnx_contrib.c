@@ -257,6 +257,7 @@ Test(onnx_contrib, others_that_are_wrong)
         graph_of_other("GroupNorm", "x,g,g", onnx_int("groups", 4), onnx_int("activation", 2)), 17,
         KILN_ERROR_INVALID, "z (GroupNorm): activation: expected 0 or 1, found 2");
     refused(graph_of_other("CDist", "m,m", onnx_text("metric", "cosine"), NULL), "metric=cosine");
+    refused(graph_of_other("Inverse", "w", NULL, NULL), "matrices of order -1");
     refused(graph_of_other("NGramRepeatBlock", "w,m", onnx_int("ngram_size", 0), NULL),
             "ngram_size=0");
     refused(graph_of_other("CropAndResize", "x,m,i,h", NULL, NULL),

@@ -11,6 +11,7 @@
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
+#include "graph/op/matmul.h"
 #include "graph/op/reduce.h"
 #include "graph/op/resize.h"
 
@@ -99,6 +100,72 @@ kiln_onnx_convert_cdist(KilnOnnxCall *call, GError **error)
     KilnValue *y = kiln_onnx_step_sub(&s, sums, kiln_onnx_step_mul_number(&s, product, 2));
     y = kiln_onnx_step_number(&s, KILN_OP_max, y, 0);
     return kiln_onnx_set_result(call, 0, root ? kiln_onnx_step1(&s, KILN_OP_sqrt, NULL, y) : y);
+}
+
+/* --- inverses --- */
+
+enum {
+    MAX_ORDER = 8 /* of matrices whose inverse is made of determinants */
+};
+
+/* All determinants of @x without row i and column j: [.., i, j]. */
+static KilnValue *
+minors(const KilnOnnxSteps *s, KilnValue *x, int64_t n)
+{
+    int64_t rest[MAX_ORDER * (MAX_ORDER - 1)], perm[KILN_MAX_RANK];
+    const int rank = x->type.rank;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < n - 1; k++)
+            rest[i * (n - 1) + k] = k < i ? k : k + 1;
+    }
+    const KilnOnnxExtent shape[] = { KILN_ONNX_NUMBER(n), KILN_ONNX_NUMBER(n - 1) };
+    KilnValue *flat = kiln_onnx_ints(s->call, "rest", rest, (uint32_t)(n * (n - 1)));
+    KilnValue *indices = kiln_onnx_step_reshape(s, flat, shape, 2);
+    KilnValue *rows = kiln_onnx_step_gather(s, x, indices, rank - 2);
+    KilnValue *both = kiln_onnx_step_gather(s, rows, indices, rank);
+    for (int d = 0; d < rank + 2; d++)
+        perm[d] = d;
+    perm[rank - 1] = rank;
+    perm[rank] = rank - 1;
+    both = kiln_onnx_step_transpose(s, both, perm, (uint32_t)rank + 2);
+    return kiln_onnx_step1(s, KILN_OP_det, NULL, both);
+}
+
+/* 1 and -1 in turns, as they stand before minors. */
+static KilnValue *
+signs(const KilnOnnxSteps *s, int64_t n, KilnDType dtype)
+{
+    int64_t numbers[MAX_ORDER * MAX_ORDER];
+    for (int64_t i = 0; i < n * n; i++)
+        numbers[i] = (i / n + i % n) % 2 ? -1 : 1;
+    const KilnOnnxExtent shape[] = { KILN_ONNX_NUMBER(n), KILN_ONNX_NUMBER(n) };
+    KilnValue *flat = kiln_onnx_ints(s->call, "signs", numbers, (uint32_t)(n * n));
+    return kiln_onnx_step_cast(s, kiln_onnx_step_reshape(s, flat, shape, 2), dtype);
+}
+
+/*   transpose(signs * minors(x)) / det(x) */
+gboolean
+kiln_onnx_convert_inverse(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    int64_t perm[KILN_MAX_RANK];
+    if (!x || !kiln_onnx_require_rank(call, 0, 2, KILN_MAX_RANK - 2, error))
+        return FALSE;
+    const int rank = x->type.rank;
+    const int64_t n = x->type.dims[rank - 1], axes[] = { rank - 2, rank - 1 };
+    if (n < 1 || n > MAX_ORDER)
+        return kiln_onnx_unsupported(call, error, "matrices of order %" G_GINT64_FORMAT, n);
+    for (int d = 0; d < rank; d++)
+        perm[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
+    KilnValue *det =
+        kiln_onnx_step_unsqueeze(&s, kiln_onnx_step1(&s, KILN_OP_det, NULL, x), axes, 2);
+    if (n == 1)
+        return kiln_onnx_set_result(call, 0, kiln_onnx_step1(&s, KILN_OP_reciprocal, NULL, det));
+    KilnValue *y = det ? minors(&s, x, n) : NULL;
+    y = kiln_onnx_step_mul(&s, y, signs(&s, n, x->type.dtype));
+    y = kiln_onnx_step_transpose(&s, y, perm, (uint32_t)rank);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_div(&s, y, det));
 }
 
 /* --- repeated words --- */
