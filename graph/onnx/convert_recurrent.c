@@ -3,7 +3,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/activation.h"
 #include "graph/op/conv.h"
 #include "graph/op/expand.h"
 
@@ -82,9 +81,8 @@ kiln_onnx_convert_causal_conv(KilnOnnxCall *call, GError **error)
         y = kiln_onnx_step3(&s, KILN_OP_conv, &attrs, x, w, bias);
     else
         y = kiln_onnx_step2(&s, KILN_OP_conv, &attrs, x, w);
-    KilnAttrs_swish swish = { .alpha = 1 };
     if (strcmp(activation, "none") != 0)
-        y = kiln_onnx_step1(&s, KILN_OP_swish, &swish, y);
+        y = kiln_onnx_step_swish(&s, y);
     if (!kiln_onnx_set_result(call, 0, y))
         return FALSE;
     return call->n_results < 2 ||

@@ -9,7 +9,6 @@
 #include "graph/onnx/steps.h"
 
 #include "graph/op/bounds.h"
-#include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/signal.h"
 
@@ -86,14 +85,13 @@ kiln_onnx_convert_stft(KilnOnnxCall *call, GError **error)
 {
     static const int64_t column[] = { 1 };
     const KilnOnnxSteps s = { call, error };
-    const KilnAttrs_gather along = { .axis = 1 };
     int64_t onesided = 1;
     if (!kiln_onnx_need(call, SIGNAL, error) || !kiln_onnx_need(call, STEP, error) ||
         !kiln_onnx_take_int(call, "onesided", &onesided, error) || !check_stft(call, error))
         return FALSE;
     KilnValue *window = kiln_onnx_operand(call, WINDOW);
     KilnValue *frames =
-        kiln_onnx_step2(&s, KILN_OP_gather, &along, call->operands[SIGNAL], elements_of_frames(&s));
+        kiln_onnx_step_gather(&s, call->operands[SIGNAL], elements_of_frames(&s), 1);
     if (window)
         frames = kiln_onnx_step_mul(&s, frames, kiln_onnx_step_unsqueeze(&s, window, column, 1));
     if (!frames)

@@ -70,6 +70,19 @@ ARITHMETIC(pow)
 #undef ARITHMETIC
 
 KilnValue *
+kiln_onnx_step_det(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_det, NULL, a);
+}
+
+KilnValue *
+kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a)
+{
+    const KilnAttrs_swish attrs = { .alpha = 1 };
+    return kiln_onnx_step1(s, KILN_OP_swish, &attrs, a);
+}
+
+KilnValue *
 kiln_onnx_step_capped(const KilnOnnxSteps *s, KilnValue *a, double cap)
 {
     a = kiln_onnx_step1(s, KILN_OP_tanh, NULL, kiln_onnx_step_div_number(s, a, cap));

@@ -8,8 +8,6 @@
 
 /** @a + operand @i of the node; @a where the node has no such operand. */
 KilnValue *kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint32_t i);
-/** @x * sigmoid(@x) */
-KilnValue *kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *x);
 /** The @n results of a node of @op, which are called after @suffix. NULL: it failed. */
 KilnValue *kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs,
                                   KilnValue *x, uint32_t n, const char *suffix);

@@ -25,13 +25,6 @@ gelu(const KilnOnnxSteps *s, KilnValue *x, const char *approximate)
     return kiln_onnx_step1(s, KILN_OP_gelu, &attrs, x);
 }
 
-KilnValue *
-kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *x)
-{
-    const KilnAttrs_swish attrs = { .alpha = 1 };
-    return kiln_onnx_step1(s, KILN_OP_swish, &attrs, x);
-}
-
 /* Operand 0 plus operand 1, which must be there. */
 static KilnValue *
 biased(const KilnOnnxSteps *s)

@@ -11,7 +11,6 @@
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
-#include "graph/op/matmul.h"
 #include "graph/op/reduce.h"
 #include "graph/op/resize.h"
 
@@ -128,7 +127,7 @@ minors(const KilnOnnxSteps *s, KilnValue *x, int64_t n)
     perm[rank - 1] = rank;
     perm[rank] = rank - 1;
     both = kiln_onnx_step_transpose(s, both, perm, (uint32_t)rank + 2);
-    return kiln_onnx_step1(s, KILN_OP_det, NULL, both);
+    return kiln_onnx_step_det(s, both);
 }
 
 /* 1 and -1 in turns, as they stand before minors. */
@@ -158,8 +157,7 @@ kiln_onnx_convert_inverse(KilnOnnxCall *call, GError **error)
         return kiln_onnx_unsupported(call, error, "matrices of order %" G_GINT64_FORMAT, n);
     for (int d = 0; d < rank; d++)
         perm[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
-    KilnValue *det =
-        kiln_onnx_step_unsqueeze(&s, kiln_onnx_step1(&s, KILN_OP_det, NULL, x), axes, 2);
+    KilnValue *det = kiln_onnx_step_unsqueeze(&s, kiln_onnx_step_det(&s, x), axes, 2);
     if (n == 1)
         return kiln_onnx_set_result(call, 0, kiln_onnx_step1(&s, KILN_OP_reciprocal, NULL, det));
     KilnValue *y = det ? minors(&s, x, n) : NULL;
