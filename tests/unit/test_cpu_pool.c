@@ -156,15 +156,6 @@ Test(cpu_pool, average_pool_of_zeros)
     }
 }
 
-Test(cpu_pool, max_pool_with_indices_is_left_to_the_fallback)
-{
-    g_autoptr(RefCase) c = case_new(KILN_INSTR_max_pool);
-    case_out(c, KILN_DTYPE_f32, DIMS(1, 1, 2, 2));
-    cpu_in(c, 4, (int64_t[]){ 1, 1, 4, 4 });
-    case_out(c, KILN_DTYPE_i64, DIMS(1, 1, 2, 2));
-    cr_assert_null(kiln_target_find(kiln_cpu_target(), &c->instr));
-}
-
 Test(cpu_pool, global_pools)
 {
     static const Shape shapes[] = { { 4, { 1, 1000, 7, 7 } },    { 4, { 2, 3, 112, 113 } },
