@@ -216,13 +216,11 @@ static void
 require_assumed(KilnIRFunction *function)
 {
     KilnDimBinding *binding = (KilnDimBinding *)kiln_open_binding(function);
-    g_autoptr(GArray) pairs = kiln_dim_table_assumed_equal(function->module->dims);
-    for (guint i = 0; i < pairs->len; i++) {
-        const KilnDimPair *pair = &g_array_index(pairs, KilnDimPair, i);
-        if (!kiln_dim_any_name(pair->a, is_unbound, binding) &&
-            !kiln_dim_any_name(pair->b, is_unbound, binding))
-            kiln_open_require_equal(function, kiln_size_open(0, pair->a),
-                                    kiln_size_open(0, pair->b), "shape");
+    const KilnDim *a, *b;
+    for (unsigned i = 0; kiln_dim_table_assumed_equal(function->module->dims, i, &a, &b); i++) {
+        if (!kiln_dim_any_name(a, is_unbound, binding) &&
+            !kiln_dim_any_name(b, is_unbound, binding))
+            kiln_open_require_equal(function, kiln_size_open(0, a), kiln_size_open(0, b), "shape");
     }
 }
 

@@ -4,12 +4,12 @@
 
 #include "exec/eval.h"
 #include "exec/interpret.h"
+#include "graph/binding.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
 #include "ir/open.h"
 #include "kiln.h"
 #include "runtime/fold_file.h"
-#include "runtime/fold_open.h"
 
 #include <string.h>
 

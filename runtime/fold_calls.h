@@ -18,6 +18,10 @@
 
 #include <pthread.h>
 
+enum {
+    KILN_KEPT_CONSTANTS = 8 /* entries that an open program keeps, of its last numbers */
+};
+
 /** A call of a fold function. */
 typedef struct {
     KilnIRFunction *function;
@@ -65,8 +69,8 @@ typedef struct {
 
 typedef struct KilnFolder {
     KilnIRModule *ir;        /* borrowed */
-    struct KilnFolder *open; /* whose copy for some numbers it is (runtime/fold_open.h), borrowed;
-                                NULL: it is none */
+    struct KilnFolder *open; /* whose copy for some numbers it is (runtime/open/constants.h),
+                                borrowed; NULL: it is none */
     GPtrArray *functions;    /* KilnIRFunction* of such a copy, owned; else NULL */
     KilnFoldOptions options;
     uint32_t n_inputs, n_values;

@@ -7,7 +7,6 @@
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "graph/module/define.h"
-#include "graph/module/folding.h"
 #include "ir/define.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"

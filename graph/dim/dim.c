@@ -3,7 +3,6 @@
 #include "graph/dim.h"
 
 #include "graph/arena.h"
-#include "graph/dim/dim_equal.h"
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
@@ -15,7 +14,7 @@ struct KilnDimTable {
     KilnArena *arena;
     KilnTable *all; /* KilnDim*, by what they say */
     bool small;     /* graph/dim/dim_small.h */
-    GArray *equal;  /* KilnDimPair: graph/dim/dim_equal.h */
+    GArray *equal;  /* KilnDimPair */
 };
 
 uint32_t
@@ -397,7 +396,7 @@ kiln_dim_table_small(KilnDimTable *table, bool assumes)
 }
 
 void
-kiln_dim_table_assume_equal(KilnDimTable *table, const KilnDim *a, const KilnDim *b)
+kiln_dim_table_add_pair(KilnDimTable *table, const KilnDim *a, const KilnDim *b)
 {
     const KilnDimPair pair = { a, b };
     bool known = !a || !b || a == b;
@@ -411,11 +410,13 @@ kiln_dim_table_assume_equal(KilnDimTable *table, const KilnDim *a, const KilnDim
     g_mutex_unlock(&table->lock);
 }
 
-GArray *
-kiln_dim_table_assumed_equal(KilnDimTable *table)
+bool
+kiln_dim_table_pair(KilnDimTable *table, guint i, KilnDimPair *out)
 {
     g_mutex_lock(&table->lock);
-    GArray *pairs = g_array_copy(table->equal);
+    bool found = i < table->equal->len;
+    if (found)
+        *out = g_array_index(table->equal, KilnDimPair, i);
     g_mutex_unlock(&table->lock);
-    return pairs;
+    return found;
 }

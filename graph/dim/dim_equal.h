@@ -6,14 +6,10 @@
 
 #include "graph/dim.h"
 
-typedef struct {
-    const KilnDim *a, *b;
-} KilnDimPair;
-
 /** Says that types rest on the assumption that @a and @b, of @table, are equal. */
 void kiln_dim_table_assume_equal(KilnDimTable *table, const KilnDim *a, const KilnDim *b);
-/** KilnDimPair: all that types of @table rest on, in the order of their statements. The caller
- * frees it. */
-GArray *kiln_dim_table_assumed_equal(KilnDimTable *table);
+/** The sides of assumption @i, in the order of their statements. False behind the last one. */
+bool kiln_dim_table_assumed_equal(KilnDimTable *table, unsigned i, const KilnDim **out_a,
+                                  const KilnDim **out_b);
 
 #endif

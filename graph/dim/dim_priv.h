@@ -88,6 +88,14 @@ bool kiln_dim_term_multiply(const KilnDimTerm *a, const KilnDimTerm *b, KilnDimT
 /** Orders products of atoms: longer ones first, then atom by atom. Coefficients do not count. */
 int kiln_dim_term_compare(const KilnDimTerm *a, const KilnDimTerm *b);
 
+/** Expressions that inference takes for equal (graph/dim/dim_equal.h). */
+typedef struct {
+    const KilnDim *a, *b;
+} KilnDimPair;
+void kiln_dim_table_add_pair(KilnDimTable *table, const KilnDim *a, const KilnDim *b);
+/** Pair @i of @table, in the order of their statements; false behind the last one. */
+bool kiln_dim_table_pair(KilnDimTable *table, guint i, KilnDimPair *out);
+
 /** Bounds in 128 bits, cut off at ±2^100. */
 void kiln_dim_wide_range(const KilnDim *dim, KilnDimWide *lo, KilnDimWide *hi);
 /** kiln_dim_range() where names for which nobody stated an upper bound have @most_of_name. */

@@ -22,9 +22,10 @@
 #include "ir/plan/plan_open.h"
 #include "ir/verify/verify_priv.h"
 #include "kiln.h"
-#include "runtime/fold_open.h"
+#include "runtime/fold_calls.h"
 #include "runtime/model.h"
 #include "runtime/open/carry.h"
+#include "runtime/open/constants.h"
 #include "runtime/open/regions.h"
 #include "runtime/open/define.h"
 

@@ -5,6 +5,7 @@
 #include "ir/open.h"
 #include "ir/plan/settle.h"
 #include "runtime/flow.h"
+#include "runtime/fold_calls.h"
 #include "runtime/shapes/dims.h"
 
 #include <string.h>

@@ -12,6 +12,7 @@
 #include "ir/plan/plan_open.h"
 #include "ir/target.h"
 #include "runtime/bind.h"
+#include "runtime/fold_calls.h"
 #include "runtime/open/carry.h"
 #include "runtime/open/regions.h"
 #include "runtime/specialise.h"

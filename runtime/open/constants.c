@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/fold_open.h"
+#include "runtime/open/constants.h"
 
 #include "exec/interpret.h"
 #include "graph/dim.h"
+#include "ir/ir.h"
 #include "ir/open.h"
+#include "runtime/digest/digest.h"
 
 #include <string.h>
 

@@ -5,15 +5,11 @@
  * An entry of the constant cache is found by the text of the functions at these numbers, by the
  * packings and by the bytes of the inputs. So numbers that no function and no packing depends on
  * find the entry of other shapes. */
-#ifndef KILN_RUNTIME_FOLD_OPEN_H
-#define KILN_RUNTIME_FOLD_OPEN_H
+#ifndef KILN_RUNTIME_OPEN_CONSTANTS_H
+#define KILN_RUNTIME_OPEN_CONSTANTS_H
 
 #include "graph/binding.h"
 #include "runtime/fold_calls.h"
-
-enum {
-    KILN_KEPT_CONSTANTS = 8 /* entries that an open program keeps, of its last numbers */
-};
 
 /** @open, a folder of an open program, at the numbers of @binding. It belongs to the caller and
  * must not outlive @open. Packings are to be added. */
