@@ -200,11 +200,23 @@ class Plan(CliTest):
         text = self.kiln("memory", model, "--shape", "x=4..96%4x8")
         self.assertRegex(text, rf"(?m)^arena +{document['arena']} bytes at most, for all of N=4\.\.96%4; optimal: equal to lb_live$")
         self.assertRegex(text, r"(?m)^proved +each buffer has a place of the most bytes that its expression can be$")
+        self.assertRegex(text, r"(?m)^asked +kernels want no more scratch memory at any of the 24 shapes$")
+        self.assertRegex(text, r"(?m)^live +\d*\*?N[+*\d]* bytes at the peak, with scratch memory as here$")
+        many = self.kiln("memory", model, "--shape", "x=1..1000000x8")
+        self.assertRegex(many, r"(?m)^asked +kernels want no more scratch memory at \d+ shapes$")
         for rows in (4, 48, 96):
             self.assertLessEqual(self.check(model, "--shape", f"x={rows}x8")["arena"], document["arena"])
         self.kiln("memory", model, "--shape", "N=1..96", "--limit", document["arena"])
         self.fails_beside_output("expected an arena of at most 100 bytes", "memory", model, "--shape", "N=1..96", "--limit", "100")
         self.fails(USAGE, "--limit: expected numbers or upper bounds for all open dims: give --shape", "memory", model, "--limit", "100")
+
+    def test_bounds_from_0(self):
+        model = self.write("layers.kiln", LAYERS)
+        text = self.kiln("memory", model, "--shape", "x=0..96x8")
+        self.assertRegex(text, r"(?m)^arena +\d+ bytes at most, for all of N=0\.\.96;")
+        for rows in ("0x8", "96x8"):
+            self.kiln("run", model, "--shape", "N=0..96", "--shape", f"x={rows}", "--random", "1", "--quiet")
+        self.assertIn("f32[N", self.kiln("info", model, "--shape", "N=0..96"))
 
     def test_sizes_that_shrink(self):
         """The most bytes of an expression need not be those of the upper bounds."""
