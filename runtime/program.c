@@ -188,6 +188,8 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
             bindings[i].rank = type->rank;
             memcpy(bindings[i].dims, type->dims, sizeof bindings[i].dims);
         }
+        if (!kiln_dims_check(type, program->model->inputs.info[i].name, &bindings[i], error))
+            return NULL;
         bindings[i].constness = program->constness[i];
         if (program->values[i]) {
             if (!check_value(program, i, &bindings[i], error))
@@ -412,6 +414,11 @@ kiln_program_invalidate_constants(KilnProgram *program)
         const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, i);
         if (made->folder)
             kiln_folder_forget(made->folder);
+    }
+    for (guint i = 0; i < program->templates->len; i++) {
+        const KilnTemplate *template = g_ptr_array_index(program->templates, i);
+        if (template->folder)
+            kiln_folder_forget(template->folder);
     }
     pthread_mutex_unlock(&program->lock);
 }

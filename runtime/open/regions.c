@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    GONE_BYTES = KILN_REGION_BYTES / 4 /* of regions that went: free memory is given back then */
+    GONE_BYTES = KILN_REGION_BYTES / 8 /* of regions that went: free memory is given back then */
 };
 
 typedef struct {

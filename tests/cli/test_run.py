@@ -431,6 +431,8 @@ constants {{ @i = [{}] : i64[2] }}
 
     def test_statements_that_contradict(self):
         model = self.write("pair.kiln", "graph @f(%x: f32[N,8], %y: f32[N,8]) {\n  %z = add(%x, %y) : f32[N,8]\n  return %z\n}\n")
+        self.fails(FAILED, "input y: dim N: expected 1..4, found 5", "run", model, "--random", "1", "--shape", "x=Nx8", "--shape", "N=1..4",
+                   "--shape", "y=5x8")
         for status, message, shapes in (
                 (FAILED, "--shape: input x: dim 1: expected 8, as the model says, found a name or a range", ("x=4x1..8",)),
                 (FAILED, "input x: expected f32[N,8], found f32[1..4,8,8]", ("x=1..4x8x8",)),
