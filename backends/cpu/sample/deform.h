@@ -32,6 +32,9 @@ typedef struct {
     /** Writes the columns of windows @first … @first + @n - 1:
      * [groups][KILN_CPU_DEFORM_BLOCK][kernel][channels of a group]. */
     void (*columns)(const KilnCpuDeform *d, int64_t first, int64_t n, float *columns);
+    /** Element (i, k) of [rows][columns] becomes (k, i), for rows @begin … @end - 1. */
+    void (*turn)(const float *from, int64_t rows, int64_t columns, int64_t begin, int64_t end,
+                 float *to);
 } KilnCpuDeformLoops;
 
 extern const KilnCpuDeformLoops kiln_cpu_deform_portable;

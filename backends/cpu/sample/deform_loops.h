@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_CPU_SAMPLE_DEFORM_LOOPS_H
 
 #include "backends/cpu/sample/deform.h"
+#include "backends/cpu/simd/unrolled.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -158,6 +159,43 @@ columns(const KilnCpuDeform *d, int64_t first, int64_t n, float *columns)
     }
 }
 
-const KilnCpuDeformLoops DEFORM_LOOPS = { .columns = columns };
+/* --- turning --- */
+
+/* Interleaves the first half of the vectors with the second, again and again: then lane i of vector
+ * k is lane k of vector i. */
+static inline void
+turn_tile(V x[VW])
+{
+    V y[VW];
+    for (int left = VW; left > 1; left /= 2) {
+        UNROLLED
+        for (int i = 0; i < VW / 2; i++) {
+            y[2 * i] = V_ZIP_LOW(x[i], x[i + VW / 2]);
+            y[2 * i + 1] = V_ZIP_HIGH(x[i], x[i + VW / 2]);
+        }
+        UNROLLED
+        for (int i = 0; i < VW; i++)
+            x[i] = y[i];
+    }
+}
+
+static void
+turn(const float *from, int64_t rows, int64_t columns, int64_t begin, int64_t end, float *to)
+{
+    V x[VW];
+    for (int64_t i = begin; i < end; i += VW) {
+        for (int64_t k = 0; k < columns; k += VW) {
+            UNROLLED
+            for (int r = 0; r < VW; r++)
+                x[r] = i + r < end ? load_up_to(from + (i + r) * columns + k, columns - k)
+                                   : V_SET1(0.0f);
+            turn_tile(x);
+            for (int c = 0; c < VW && k + c < columns; c++)
+                store_up_to(to + (k + c) * rows + i, end - i, x[c]);
+        }
+    }
+}
+
+const KilnCpuDeformLoops DEFORM_LOOPS = { .columns = columns, .turn = turn };
 
 #endif

@@ -14,7 +14,7 @@
 
 enum {
     BLOCK = KILN_CPU_DEFORM_BLOCK,
-    TURN = 16, /* channels and elements that are turned at a time */
+    TURN = 16, /* channels of a task that turns */
 };
 
 /* Floats of the parts of the scratch, each in whole lines. */
@@ -84,27 +84,14 @@ sizes_of(const KilnCpuDeform *d, const KilnCpuGemm *gemm)
 
 /* --- turning --- */
 
-/* Element (i, k) of [rows][columns] becomes (k, i), for rows @begin … @end - 1. */
-static void
-turn(const float *from, int64_t rows, int64_t columns, int64_t begin, int64_t end, float *to)
-{
-    for (int64_t k = 0; k < columns; k += TURN) {
-        const int64_t last = min_of(k + TURN, columns);
-        for (int64_t j = k; j < last; j++) {
-            for (int64_t i = begin; i < end; i++)
-                to[j * rows + i] = from[i * columns + j];
-        }
-    }
-}
-
 static void
 turn_data_task(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Run *run = data;
     const int64_t channels = run->d.channels;
-    turn(run->from, channels, run->d.height * run->d.width, task * TURN,
-         min_of((task + 1) * TURN, channels), run->turned);
+    run->loops->turn(run->from, channels, run->d.height * run->d.width, task * TURN,
+                     min_of((task + 1) * TURN, channels), run->turned);
 }
 
 /* The weights of one channel of the result: [channels][taps] becomes [taps][channels]. */
@@ -114,7 +101,8 @@ turn_weights_task(const void *data, int64_t task, int thread)
     (void)thread;
     const Run *run = data;
     const int64_t channels = run->d.channels / run->d.groups, n = run->gemm.k;
-    turn(run->weights + task * n, channels, run->taps, 0, channels, run->turned_weights + task * n);
+    run->loops->turn(run->weights + task * n, channels, run->taps, 0, channels,
+                     run->turned_weights + task * n);
 }
 
 static void
