@@ -151,6 +151,8 @@ is_live(const KilnValue *value, const KilnFunction *function)
         if (kiln_op_counts(at->def->op) || kiln_op_is_define(at->def->op) ||
             kiln_op_is_flow(at->def->op))
             return true;
+        if (kiln_op_measures(at->def->op) && !kiln_value_constant(at->def->operands[0].value))
+            return true;
         add_operands(work, at->def);
     }
     return false;

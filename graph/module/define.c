@@ -32,6 +32,12 @@ kiln_op_is_define(KilnOp op)
 }
 
 bool
+kiln_op_measures(KilnOp op)
+{
+    return op == KILN_OP_image_size;
+}
+
+bool
 kiln_op_counts(KilnOp op)
 {
     return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique;

@@ -21,6 +21,8 @@ typedef struct {
 bool kiln_op_counts(KilnOp op);
 /** True for `define`. */
 bool kiln_op_is_define(KilnOp op);
+/** True for operators whose result states a shape that their data has, however small that is. */
+bool kiln_op_measures(KilnOp op);
 /** The name of @count; NULL where there is none yet. */
 const char *kiln_node_count(const KilnNode *node);
 /** Takes the name away; false where the operator has none. */

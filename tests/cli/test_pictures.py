@@ -145,6 +145,16 @@ class Pictures(CliTest):
         self.fails(FAILED, "the picture is damaged, or of a kind that is not supported", *self.run_on(b"P6 3 2 255\n" + RGB[:-1]))
         self.fails(FAILED, "the picture has more than 2^28 pixels", *self.run_on(b"P6 65536 65536 255\n" + RGB))
 
+    def test_programs_are_for_all_pictures(self):
+        for length in ("n", 29):
+            self.write("m.onnx", model("RGB", length))
+            self.kiln("compile", "m.onnx", "-o", "m.kiln-program")
+            for picture in (b"P6 3 2 255\n" + RGB, b"P6 6 1 255\n" + RGB):
+                self.assertEqual(len(picture), 29)
+                self.write("x.pb", onnx.tensor("x", onnx.UINT8, [29], picture))
+                self.kiln("run", "m.kiln-program", "-i", "x=x.pb", "-o", "out", "--npy", "--quiet")
+                self.assertEqual((self.dir / "out/output_0.npy").read_bytes()[-18:], RGB)
+
     def test_what_follows_is_shaped_by_the_picture(self):
         self.write("mean.kiln", """graph @mean(%x: u8[n]) {
   %size = image_size(%x) : i64[2]
