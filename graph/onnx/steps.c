@@ -150,6 +150,19 @@ kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads)
 }
 
 KilnValue *
+kiln_onnx_step_longer(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, KilnValue *more)
+{
+    const int64_t zero = 0;
+    KilnValue *behind = kiln_onnx_step_unsqueeze(s, more, &zero, 1);
+    KilnValue *operands[] = {
+        a, kiln_onnx_step_concat(s, kiln_onnx_ints(s->call, "before", &zero, 1), behind, 0), NULL,
+        kiln_onnx_ints(s->call, "axis", &axis, 1)
+    };
+    return a && operands[1] ? kiln_onnx_build(s->call, KILN_OP_pad, NULL, operands, 4, s->error)
+                            : NULL;
+}
+
+KilnValue *
 kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis)
 {
     KilnAttrs_concat attrs = { .axis = axis };

@@ -54,6 +54,9 @@ KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue
                                  int64_t axis);
 /** @a with zeros around it: @pads of i64, as Pad has them. */
 KilnValue *kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads);
+/** @a with @more zeros, a scalar, at the end of @axis. */
+KilnValue *kiln_onnx_step_longer(const KilnOnnxSteps *s, KilnValue *a, int64_t axis,
+                                 KilnValue *more);
 KilnValue *kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis);
 
 /** One extent of a shape: dim @dim of @of, or @number if @of is NULL. Of a reshape, -1 is what is

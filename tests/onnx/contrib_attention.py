@@ -96,6 +96,66 @@ def group_query_cases():
     yield g("open, buffer", dims=dims, pairs=8, **fixed)
 
 
+def sparse(label, batch=1, rows=1, past=0, lengths=None, layouts=2, pairs=0, packed=False, dtype="f4", dims=None, **attributes):
+    """4 heads of queries and 2 of keys of 16 elements, a buffer of 64 rows, blocks of 16."""
+    draw = Draw(5)
+    total = past + rows
+    lengths = np.array(lengths or [total] * batch, np.int32)
+    seen = np.tril(draw.ints(0, 2, (layouts, 4, 4), np.int32)) | np.eye(4, dtype=np.int32)
+    starts = np.concatenate([np.zeros((layouts, 1), np.int32), seen.sum(2).cumsum(1)], 1).astype(np.int32)
+    columns = np.full((layouts, starts.max()), -1, np.int32)
+    for i in range(layouts):
+        columns[i, :starts[i, -1]] = np.nonzero(seen[i])[1]
+    operands = [("q", draw.floats(batch, rows, 128 if packed else 64, dtype=dtype)), None, None]
+    if not packed:
+        operands[1:] = [(name, draw.floats(batch, rows, 32, dtype=dtype)) for name in "kv"]
+    operands += [(name, draw.floats(batch, 2, 64, 16, dtype=dtype)) for name in ("pk", "pv")]
+    operands += [("starts!", starts), ("columns!", columns), ("total", np.array([total], np.int32)), ("lengths", lengths)]
+    operands += angles(draw, pairs, dtype) if pairs else []
+    if pairs:
+        attributes["do_rotary"] = 1
+    cached = (np.arange(64) < lengths[:, None])[:, None, :, None]
+    before = lengths - np.minimum(rows, lengths)
+    rows_defined = (before[:, None] + np.arange(rows) < lengths[:, None])[:, :, None]
+    results = ("y", "keys", "values")
+    case = Case(label, "SparseAttention", operands, results, {name: FLOAT if dtype == "f4" else HALF for name in results}, dims,
+                defined={0: rows_defined, 1: cached, 2: cached}, num_heads=4, kv_num_heads=2, sparse_block_size=16,
+                **attributes, **(HALVES if dtype == "f2" else {}))
+    return in_place(case)
+
+
+def in_place(case):
+    """Sets the results of a kernel that wants the cache and the result in one buffer."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(case.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    shared = {"pk": "keys", "pv": "values"}
+    arrays = {name: array.copy() for name, array in case.feeds.items()}  # a value may lie in its array
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+        if name in shared:
+            binding.bind_ortvalue_output(shared[name], value)
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    y = next(value.numpy() for value in binding.get_outputs() if len(value.shape()) == 3)
+    case.expected = [y] + [values[name].numpy().copy() for name in shared]
+    return case
+
+
+def sparse_cases():
+    yield sparse("prompt", rows=40)
+    yield sparse("prompts of samples", batch=2, rows=40, pairs=8)
+    yield sparse("one layout", rows=40, layouts=1, packed=True, scale=0.3)
+    yield sparse("a layout for each head", rows=50, layouts=4, pairs=8, rotary_interleaved=1)
+    yield sparse("a step", past=37, pairs=8)
+    yield sparse("a step of samples, open", batch=2, past=50, pairs=8, packed=True,
+                 dims={"q": ["b", "s", 128], "pk": ["b", 2, "p", 16], "pv": ["b", 2, "p", 16], "lengths": ["b"]})
+    yield sparse("halves", past=37, dtype="f2")
+
+
 def rotary(label, shape, positions, pairs, dims=None, dtype="f4", **attributes):
     draw = Draw()
     tolerance = HALVES if dtype == "f2" else {}
@@ -211,6 +271,7 @@ def merged_cases():
 
 def cases():
     yield from group_query_cases()
+    yield from sparse_cases()
     yield from rotary_cases()
     yield from projected_cases()
     yield from merged_cases()

@@ -290,3 +290,35 @@ Test(onnx_contrib, experts)
             "activation_type=relu2");
     refused(graph_of_experts("x,r,a,,b", 2, onnx_int("use_sparse_mixer", 1)), "use_sparse_mixer");
 }
+
+/* --- SparseAttention --- */
+
+/* 2 heads of 4 elements, one layout of 2 blocks, the second of which sees @column, too. */
+static GByteArray *
+graph_of_blocks_seen(int32_t column, bool known)
+{
+    const int32_t rows[] = { 0, 1, 3 }, columns[] = { 0, column, 1 };
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "q", ONNX_F32, "B,S,8");
+    onnx_input(graph, "p", ONNX_F32, "B,2,P,4");
+    onnx_input(graph, "t", ONNX_I32, "1");
+    onnx_input(graph, "l", ONNX_I32, "B");
+    onnx_initializer(graph, onnx_tensor("r", ONNX_I32, "1,3", rows, sizeof rows));
+    if (known)
+        onnx_initializer(graph, onnx_tensor("c", ONNX_I32, "1,3", columns, sizeof columns));
+    else
+        onnx_input(graph, "c", ONNX_I32, "1,3");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "com.microsoft:SparseAttention", "q,q,q,p,p,r,c,t,l", "z",
+              onnx_int("num_heads", 2), onnx_int("kv_num_heads", 2),
+              onnx_int("sparse_block_size", 16), NULL);
+    return graph;
+}
+
+Test(onnx_contrib, blocks_seen)
+{
+    RETURNS(graph_of_blocks_seen(0, true), "tensor_scatter(", "%z = reshape(", ": f32[B,S,8]\n");
+    refused(graph_of_blocks_seen(0, false), "operand 6: blocks that are not known");
+    onnx_expect_error(graph_of_blocks_seen(2, true), 17, KILN_ERROR_INVALID,
+                      "z (SparseAttention): expected blocks from 0 to 1, found others");
+}

@@ -64,32 +64,14 @@ kiln_onnx_token_positions(const KilnOnnxSteps *s, const KilnOnnxTokens *tokens, 
     return kiln_onnx_step_add(s, kiln_onnx_step_unsqueeze(s, tokens->before, last, 1), rows);
 }
 
-/* @more zeros, a scalar, behind dim @dim of @x. */
-static KilnValue *
-longer(const KilnOnnxSteps *s, KilnValue *x, int dim, KilnValue *more)
-{
-    static const int64_t front[] = { 0 }, none[2 * KILN_MAX_RANK] = { 0 };
-    if (!x || !more)
-        return NULL;
-    const uint32_t before = (uint32_t)(x->type.rank + dim),
-                   after = (uint32_t)(x->type.rank - dim - 1);
-    KilnValue *parts[] = { kiln_onnx_ints(s->call, "none", none, before),
-                           kiln_onnx_step_unsqueeze(s, more, front, 1),
-                           kiln_onnx_ints(s->call, "none", none, after) };
-    KilnValue *pads = kiln_onnx_step_concat(s, parts[0], parts[1], 0);
-    if (after)
-        pads = kiln_onnx_step_concat(s, pads, parts[2], 0);
-    return kiln_onnx_step_pad(s, x, pads);
-}
-
 KilnValue *
 kiln_onnx_as_long(const KilnOnnxSteps *s, KilnValue *x, int dim, KilnValue *like, int other)
 {
     if (!x || !like || kiln_type_equal_dims(&x->type, dim, &like->type, other))
         return x;
-    return longer(s, x, dim,
-                  kiln_onnx_step_sub(s, kiln_onnx_step_extent(s, like, other),
-                                     kiln_onnx_step_extent(s, x, dim)));
+    return kiln_onnx_step_longer(s, x, dim,
+                                 kiln_onnx_step_sub(s, kiln_onnx_step_extent(s, like, other),
+                                                    kiln_onnx_step_extent(s, x, dim)));
 }
 
 /* @buffer with as many rows as there are tokens, where it has fewer. */
@@ -97,7 +79,7 @@ static KilnValue *
 grown(const KilnOnnxSteps *s, const KilnOnnxTokens *tokens, KilnValue *buffer)
 {
     KilnValue *more = kiln_onnx_step_sub(s, tokens->total, kiln_onnx_step_extent(s, buffer, 2));
-    return longer(s, buffer, 2, kiln_onnx_step_number(s, KILN_OP_max, more, 0));
+    return kiln_onnx_step_longer(s, buffer, 2, kiln_onnx_step_number(s, KILN_OP_max, more, 0));
 }
 
 KilnValue *

@@ -7,7 +7,10 @@
  * on [batch, heads of keys, heads of queries for each, rows, head size]. The bias hides tokens that
  * come later, that are too far back, and rows of the cache without a token. The softmax may have
  * a score more, to which no value belongs (a sink). Open sizes stay open. */
+#include "graph/base/alloc.h"
 #include "graph/graph.h"
+#include "graph/node.h"
+#include "graph/tensor.h"
 #include "graph/onnx/contrib/cache.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/rotary.h"
@@ -50,7 +53,9 @@ typedef struct {
     int64_t size;         /* of a head */
     KilnValue *q, *k, *v; /* [batch, rows, heads, size], then [batch, heads, rows, size] */
     KilnOnnxTokens tokens;
-    KilnValue *visible; /* which keys a row sees; NULL: all */
+    KilnValue *visible;  /* which keys a row sees */
+    KilnTensor *layouts; /* of SparseAttention: [layouts, blocks of rows, blocks of keys] */
+    int64_t block;       /* rows and keys of a block there */
 } Group;
 
 /* --- attributes --- */
@@ -330,6 +335,44 @@ find_visible(Group *g)
     return g->visible != NULL;
 }
 
+/* --- blocks of SparseAttention --- */
+
+/* Blocks of @at, whose numbers are places of tokens. Those behind the last block count as it. */
+static KilnValue *
+blocks_of(const Group *g, KilnValue *at)
+{
+    const KilnType *type = &g->layouts->type;
+    at = kiln_onnx_step_div_number(&g->s, at, (double)g->block);
+    return kiln_onnx_step_number(&g->s, KILN_OP_min, at, (double)(type->dims[1] - 1));
+}
+
+/* Heads take the layouts in turns. Narrows what rows see. */
+static gboolean
+narrow_to_blocks(Group *g)
+{
+    static const int64_t perm[] = { 1, 0, 2, 3 }, front[] = { 1 };
+    const KilnOnnxSteps *s = &g->s;
+    const int64_t n = g->layouts->type.dims[0];
+    KilnValue *layouts = kiln_onnx_helper(g->call, "layouts", g->layouts);
+    KilnValue *rows = kiln_onnx_token_positions(s, &g->tokens, g->call->operands[QUERY]);
+    KilnValue *keys = kiln_onnx_count_to(s, kiln_onnx_step_extent(s, g->k, 2));
+    KilnValue *seen = kiln_onnx_step_gather(s, layouts, blocks_of(g, rows), 1);
+    seen = kiln_onnx_step_gather(s, seen, blocks_of(g, keys), 3);
+    seen = kiln_onnx_step_unsqueeze(s, kiln_onnx_step_transpose(s, seen, perm, 4), front, 1);
+    if (!seen)
+        return FALSE;
+    const KilnOnnxExtent each[] = { KILN_ONNX_DIM(seen, 0), KILN_ONNX_NUMBER(g->heads / n),
+                                    KILN_ONNX_NUMBER(n), KILN_ONNX_DIM(seen, 3),
+                                    KILN_ONNX_DIM(seen, 4) };
+    const KilnOnnxExtent grouped[] = { KILN_ONNX_DIM(seen, 0), KILN_ONNX_NUMBER(g->kv_heads),
+                                       KILN_ONNX_NUMBER(g->heads / g->kv_heads),
+                                       KILN_ONNX_DIM(seen, 3), KILN_ONNX_DIM(seen, 4) };
+    if (n > 1)
+        seen = kiln_onnx_step_reshape(s, kiln_onnx_step_expand(s, seen, each, 5), grouped, 5);
+    g->visible = kiln_onnx_step2(s, KILN_OP_and, NULL, g->visible, seen);
+    return g->visible != NULL;
+}
+
 /* The bias of the operator, [1 or batch, 1 or heads, rows, tokens], with dims for both kinds of
  * heads. The cache may have more rows than there are tokens. */
 static KilnValue *
@@ -476,4 +519,116 @@ kiln_onnx_convert_group_query_attention(KilnOnnxCall *call, GError **error)
            find_size(&g, error) &&
            kiln_onnx_read_tokens(&g.s, query, LENGTHS, 1, TOTAL, ROWS, &g.tokens) &&
            find_tensors(&g, error) && find_visible(&g) && kiln_onnx_set_result(call, 0, attend(&g));
+}
+
+/* --- SparseAttention --- */
+
+enum {
+    MAX_BLOCKS = 4096
+};
+
+/* The numbers of operand @i, a constant of rank 2. NULL: it failed. */
+static GBytes *
+known_numbers(KilnOnnxCall *call, uint32_t i, GError **error)
+{
+    const KilnValue *value = kiln_onnx_need(call, i, error);
+    const KilnConstant *constant = value ? kiln_value_constant(value) : NULL;
+    if (!value)
+        return NULL;
+    if (!constant || constant->type.dtype != KILN_DTYPE_i32 || constant->type.rank != 2) {
+        kiln_onnx_unsupported(call, error, "operand %u: blocks that are not known", i);
+        return NULL;
+    }
+    return kiln_tensor_view(constant->tensor, error);
+}
+
+/* Writes 1 for the blocks of keys that block @row of layout @layout sees. */
+static gboolean
+mark_row(const Group *g, const int32_t *starts, const int32_t *columns, int64_t n_columns,
+         uint8_t *out, int64_t n, GError **error)
+{
+    for (int64_t i = starts[0]; i < starts[1]; i++) {
+        if (i < 0 || i >= n_columns || columns[i] < 0 || columns[i] >= n)
+            return kiln_onnx_throw(g->call, KILN_ERROR_INVALID, error,
+                                   "expected blocks from 0 to %" G_GINT64_FORMAT
+                                   ", found others in operands 5 and 6",
+                                   n - 1);
+        out[columns[i]] = 1;
+    }
+    return TRUE;
+}
+
+/* Operands 5 and 6 list the blocks that each block of rows sees, row after row. */
+static gboolean
+find_layouts(Group *g, GError **error)
+{
+    g_autoptr(GBytes) rows = known_numbers(g->call, 5, error);
+    g_autoptr(GBytes) columns = rows ? known_numbers(g->call, 6, error) : NULL;
+    if (!columns)
+        return FALSE;
+    const KilnType *a = &g->call->operands[5]->type, *b = &g->call->operands[6]->type;
+    const int64_t layouts = a->dims[0], n = a->dims[1] - 1, width = b->dims[1];
+    if (layouts < 1 || n < 1 || n > MAX_BLOCKS || b->dims[0] != layouts || g->heads % layouts != 0)
+        return kiln_onnx_throw(g->call, KILN_ERROR_SHAPE, error,
+                               "operands 5 and 6: expected the same number of layouts, a divisor "
+                               "of %" G_GINT64_FORMAT " heads, found %" G_GINT64_FORMAT
+                               " and %" G_GINT64_FORMAT,
+                               g->heads, layouts, b->dims[0]);
+    void *data;
+    const KilnType type = kiln_type_make(KILN_DTYPE_bool, 3, (int64_t[]){ layouts, n, n });
+    g_autoptr(GBytes) bytes = kiln_bytes_new((size_t)(layouts * n * n), 1, &data, error);
+    if (!bytes)
+        return FALSE;
+    memset(data, 0, (size_t)(layouts * n * n));
+    for (int64_t i = 0; i < layouts * n; i++) {
+        const int64_t layout = i / n;
+        const int32_t *starts = (const int32_t *)g_bytes_get_data(rows, NULL) + i + layout;
+        const int32_t *numbers = (const int32_t *)g_bytes_get_data(columns, NULL) + layout * width;
+        if (!mark_row(g, starts, numbers, width, (uint8_t *)data + i * n, n, error))
+            return FALSE;
+    }
+    g->layouts = kiln_tensor_new_data(&type, bytes, error);
+    return g->layouts != NULL;
+}
+
+static gboolean
+take_sparse_attrs(Group *g, GError **error)
+{
+    KilnOnnxCall *call = g->call;
+    if (!kiln_onnx_take_int(call, "num_heads", &g->heads, error) ||
+        !kiln_onnx_take_int(call, "kv_num_heads", &g->kv_heads, error) ||
+        !kiln_onnx_take_int(call, "do_rotary", &g->turns, error) ||
+        !kiln_onnx_take_int(call, "rotary_interleaved", &g->interleaved, error) ||
+        !kiln_onnx_take_float(call, "scale", &g->scale, error) ||
+        !kiln_onnx_take_int(call, "sparse_block_size", &g->block, error))
+        return FALSE;
+    return (g->block >= 1 && g->block <= INT32_MAX) ||
+           kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                           "sparse_block_size: expected 1 or more, found %" G_GINT64_FORMAT,
+                           g->block);
+}
+
+/* (query, key, value, past key, past value, rows of blocks, columns of blocks, total length,
+ * lengths of samples, cosines, sines): the operands become those of GroupQueryAttention. */
+gboolean
+kiln_onnx_convert_sparse_attention(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *query = kiln_onnx_need(call, QUERY, error);
+    if (!query || !kiln_onnx_need(call, PAST_KEY, error) ||
+        !kiln_onnx_need(call, PAST_VALUE, error))
+        return FALSE;
+    Group g = {
+        .s = { call, error }, .call = call, .dtype = query->type.dtype, .causal = 1, .window = -1
+    };
+    if (!take_sparse_attrs(&g, error) || !check_attrs(&g, error) || !find_layouts(&g, error))
+        return FALSE;
+    KilnValue *operands[] = { kiln_onnx_operand(call, 8), kiln_onnx_operand(call, 7),
+                              kiln_onnx_operand(call, 9), kiln_onnx_operand(call, 10) };
+    for (uint32_t i = 0; i < 4; i++)
+        kiln_onnx_set_operand(call, LENGTHS + i, operands[i]);
+    call->n_operands = SIN + 1;
+    const gboolean good = check_operands(&g, error) && find_size(&g, error) &&
+                          kiln_onnx_read_tokens(&g.s, query, LENGTHS, 0, TOTAL, ROWS, &g.tokens) &&
+                          find_tensors(&g, error) && find_visible(&g) && narrow_to_blocks(&g);
+    return good && kiln_onnx_set_result(call, 0, attend(&g));
 }
