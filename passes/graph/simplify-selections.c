@@ -19,14 +19,12 @@
  * elements and NaN as the largest; top_k of the least takes NaN last, and arg_min takes it first.
  * An arg_max of softmax stays: two different elements may have equal probabilities, of which
  * arg_max takes the first. Counts are whole numbers that their type has. */
-#include "graph/op/additive.h"
 #include "graph/op/cast.h"
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"
-#include "graph/op/generate.h"
 #include "graph/op/reduce.h"
-#include "graph/op/reshape.h"
 #include "graph/op/softmax.h"
+#include "passes/query/affine.h"
 #include "passes/query/extents.h"
 #include "passes/query/literal.h"
 #include "passes/query/movement.h"
@@ -157,34 +155,32 @@ extent_of(KilnMatch *match, KilnValue *x, int axis, int64_t more)
 {
     const KilnDType dtype = match->root->results[0].type.dtype;
     const KilnAttrs_cast cast = kiln_cast_to(dtype);
-    static const int64_t first[] = { 0 };
     KilnType dim = kiln_type_make(KILN_DTYPE_i64, 1, &x->type.dims[axis]);
     dim.open[0] = x->type.open[axis];
     if (!dim.open[0])
         return number(match, dtype, x->type.dims[axis] + more);
     KilnValue *list =
         kiln_extents_build(match->root->function, match->root, x, &dim, false, match->error);
-    KilnValue *squeezed[] = { list, kiln_build_ints(match->root->function, match->root, first, 1) };
-    KilnValue *n = list ? kiln_match_build(match, KILN_OP_squeeze, NULL, squeezed, 2) : NULL;
+    const KilnType scalar = kiln_type_scalar(KILN_DTYPE_i64);
+    KilnValue *n =
+        list ? kiln_reshape_build(match->root->function, match->root, list, &scalar, match->error)
+             : NULL;
     if (n && dtype != KILN_DTYPE_i64)
         n = kiln_match_build(match, KILN_OP_cast, &cast, &n, 1);
-    KilnValue *sum[] = { n, number(match, dtype, more) };
-    return n && more ? kiln_match_build(match, KILN_OP_add, NULL, sum, 2) : n;
+    return n && more ? kiln_add_number(match->root, n, more, match->error) : n;
 }
 
 /* @line along dim @axis of the type of @x. */
 static KilnValue *
 spread(KilnMatch *match, KilnValue *line, KilnValue *x, int axis)
 {
-    int64_t axes[KILN_MAX_RANK];
-    uint32_t n = 0;
     KilnFunction *function = match->root->function;
+    KilnType type = kiln_type_make(line->type.dtype, 1, line->type.dims);
+    type.open[0] = line->type.open[0];
     for (int d = axis + 1; d < x->type.rank; d++)
-        axes[n++] = d - axis;
-    if (n) {
-        KilnValue *operands[] = { line, kiln_build_ints(function, match->root, axes, n) };
-        line = kiln_match_build(match, KILN_OP_unsqueeze, NULL, operands, 2);
-    }
+        type.dims[type.rank++] = 1;
+    if (type.rank > 1)
+        line = kiln_reshape_build(function, match->root, line, &type, match->error);
     if (x->type.rank == 1 || !line)
         return line;
     KilnValue *shape = kiln_extents_build(function, match->root, x, &x->type, false, match->error);
@@ -221,11 +217,11 @@ count(KilnMatch *match)
     const int64_t before = attrs->exclusive ? 1 : 0;
     KilnValue *low = number(match, x->type.dtype, 1 - before);
     KilnValue *high = extent_of(match, x, axis, attrs->reverse ? -before : 1 - before);
-    KilnValue *up[] = { low, high, number(match, x->type.dtype, 1) };
-    KilnValue *down[] = { high, number(match, x->type.dtype, -before),
-                          number(match, x->type.dtype, -1) };
+    KilnValue *end = attrs->reverse ? number(match, x->type.dtype, -before) : high;
+    KilnValue *step = number(match, x->type.dtype, attrs->reverse ? -1 : 1);
     KilnValue *line =
-        high ? kiln_match_build(match, KILN_OP_range, NULL, attrs->reverse ? down : up, 3) : NULL;
+        high ? kiln_range_build(match->root, attrs->reverse ? high : low, end, step, match->error)
+             : NULL;
     return line && kiln_match_replace(match, spread(match, line, x, axis));
 }
 

@@ -689,3 +689,12 @@ kiln_affine_absorb(KilnMatch *match, const KilnNode *product, const KilnAffine *
     *out = build(product, &absorbed, end, match->error);
     return *out;
 }
+
+KilnValue *
+kiln_add_number(KilnNode *before, KilnValue *x, int64_t number, GError **error)
+{
+    const KilnType type = kiln_type_scalar(x->type.dtype);
+    KilnTensor *term = kiln_tensor_new_splat(&type, (double)number);
+    KilnValue *operands[] = { x, kiln_build_constant(before->function, before, "number", term) };
+    return kiln_build(before->function, before, KILN_OP_add, NULL, operands, 2, error);
+}

@@ -110,4 +110,8 @@ gboolean kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op)
                               KilnRewriteFn fold, KilnPassContext *context, bool *changed,
                               GError **error);
 
+/** @x plus a number that its type has, before @before. NULL and an error where it cannot be built.
+ */
+KilnValue *kiln_add_number(KilnNode *before, KilnValue *x, int64_t number, GError **error);
+
 #endif

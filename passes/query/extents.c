@@ -153,3 +153,11 @@ kiln_extents_build(KilnFunction *function, KilnNode *before, KilnValue *near, co
                   : kiln_build(function, before, KILN_OP_concat, &(KilnAttrs_concat){ .axis = 0 },
                                runs, n, error);
 }
+
+KilnValue *
+kiln_range_build(KilnNode *before, KilnValue *start, KilnValue *limit, KilnValue *step,
+                 GError **error)
+{
+    KilnValue *operands[] = { start, limit, step };
+    return kiln_build(before->function, before, KILN_OP_range, NULL, operands, 3, error);
+}

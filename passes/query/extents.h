@@ -18,4 +18,8 @@ bool kiln_extents_can_build(const KilnFunction *function, KilnValue *near, const
 KilnValue *kiln_extents_build(KilnFunction *function, KilnNode *before, KilnValue *near,
                               const KilnType *type, bool infer, GError **error);
 
+/** The numbers from @start to before @limit, @step apart: scalars of one type. */
+KilnValue *kiln_range_build(KilnNode *before, KilnValue *start, KilnValue *limit, KilnValue *step,
+                            GError **error);
+
 #endif
