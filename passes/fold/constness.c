@@ -48,6 +48,14 @@ kiln_node_draws(const KilnNode *node)
     return kiln_op_has(node->op, KILN_TRAIT_RANDOM) || drops_at_random(node);
 }
 
+bool
+kiln_node_is_pure(const KilnNode *node)
+{
+    const uint32_t apart = KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_REGION;
+    return !(kiln_op_info(node->op)->traits & apart) && node->op != KILN_OP_vendor_executable &&
+           !kiln_node_draws(node);
+}
+
 /* What @node adds to what its operands say. */
 static KilnConstness
 own_constness(const KilnNode *node)

@@ -24,6 +24,9 @@ bool kiln_node_is_known(const KilnNode *node);
 /** True if @node draws random numbers. A dropout counts if it drops, or if a run may make it drop.
  */
 bool kiln_node_draws(const KilnNode *node);
+/** True if @node gives the same results for the same operands, does nothing else, and has no
+ * subgraph. */
+bool kiln_node_is_pure(const KilnNode *node);
 
 /** True if only the type of the operand counts: shape, size and eye_like. */
 bool kiln_op_reads_type_only(KilnOp op);
