@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hoist-from-loops: what each iteration, or each branch, computes alike is computed once in front.
+ *
+ *     a   w                         a   w
+ *     |   |                         |   |
+ *     loop body(%x) {               |  exp
+ *       e = exp(w)          =>      |   |
+ *       y = mul(x, e)               loop body(%x) {
+ *       return y                      y = mul(x, e)
+ *     }                               return y
+ *                                   }
+ *
+ *     c   a                         c   a
+ *     |   |                         |   |
+ *     if then {                     |  exp
+ *       e = exp(a)                  |   |
+ *       return neg(e)       =>      if then { return neg(e) } else { return e }
+ *     } else {
+ *       e = exp(a)
+ *       return e
+ *     }
+ *
+ *   hoist-unchanged   a node of a body whose operands all come from around the loop or scan
+ *   hoist-common      two equal nodes of the two branches of an `if`, the same
+ *
+ * Nodes move that are pure and have no subgraph. A loop without an iteration cannot fail, so a loop
+ * that may have none keeps what could fail: cannot_fail() lists what cannot. A result that is more
+ * than `max-growth` bytes bigger than all operands together stays, for it would take this memory as
+ * long as the loop runs. Products are dear and move all the same.
+ *
+ * The manager runs subgraphs before what is around them, so that a node leaves several loops in one
+ * run.
+ *
+ * requires nothing, preserves nothing; class E. Runs behind drop-loop-values. */
+#include "graph/module/flow_types.h"
+#include "graph/module/outline.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/flow.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/quantize.h"
+#include "graph/op/random.h"
+#include "graph/op/reduce.h"
+#include "graph/op/slice.h"
+#include "graph/op/softmax.h"
+#include "graph/op/structure.h"
+#include "graph/op/transpose.h"
+#include "passes/fold/constness.h"
+#include "passes/pass.h"
+#include "passes/query/equal_nodes.h"
+#include "passes/query/literal.h"
+#include "passes/query/movement.h"
+
+#define OPTIONS(OPTION, CHOICE) OPTION(INT, max_growth, 65536)
+PASS_OPTIONS(hoist_from_loops, OPTIONS);
+
+/* --- questions about nodes --- */
+
+/* True where @node, of @region, reads nothing that @region makes or gets. */
+static bool
+reads_around(const KilnNode *node, const KilnFunction *region)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value &&
+            (value->def ? value->def->function : ((const KilnArgument *)value)->function) == region)
+            return false;
+    }
+    return node->op != KILN_OP_return;
+}
+
+/* Dropout counts as pure in inference alone. */
+static bool
+is_pure(const KilnPassContext *context, const KilnNode *node)
+{
+    return kiln_node_is_pure(node) &&
+           (node->op != KILN_OP_dropout || kiln_pass_mode(context) == KILN_MODE_INFER);
+}
+
+static bool
+has_known_types(const KilnNode *node)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (!kiln_type_is_known(&node->results[r].type))
+            return false;
+    }
+    return true;
+}
+
+/* The operands that decide shapes and axes are known. */
+static bool
+has_known_shape_operands(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && kiln_op_is_shape_operand(node->op, i) && !value->known &&
+            !kiln_value_constant(value))
+            return false;
+    }
+    return true;
+}
+
+/* Numbers for all dims: what could go wrong with shapes went wrong by now. */
+static bool
+has_static_types(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !kiln_type_is_static(&value->type))
+            return false;
+    }
+    return kiln_type_is_static(&node->results[0].type);
+}
+
+/* Each operand has the dims of the result, or repeats. Integers are not divided, nor texts read. */
+static bool
+computes_elements(const KilnNode *node)
+{
+    const KilnType *type = &node->results[0].type;
+    const bool divides = node->op == KILN_OP_div || node->op == KILN_OP_mod ||
+                         node->op == KILN_OP_pow || node->op == KILN_OP_bit_shift;
+    if (divides && !kiln_dtype_is_float(type->dtype))
+        return false;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value &&
+            (value->type.dtype == KILN_DTYPE_string || !kiln_broadcasts_to(&value->type, type)))
+            return false;
+    }
+    return true;
+}
+
+/* The extents that a product sums over are equal, and one matrix serves the whole batch. */
+static bool
+multiplies(const KilnNode *node)
+{
+    const KilnType *a = &node->operands[0].value->type, *b = &node->operands[1].value->type;
+    return a->rank >= 1 && b->rank == 2 && kiln_type_equal_dims(a, a->rank - 1, b, 0);
+}
+
+/* True where no data and no number of an open dim can make @node fail. */
+static bool
+cannot_fail(const KilnNode *node)
+{
+    if (!has_known_types(node) || !has_known_shape_operands(node))
+        return false;
+    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES))
+        return true;
+    if (kiln_op_only_reshapes(node->op))
+        return kiln_type_same_elements(&node->operands[0].value->type, &node->results[0].type);
+    switch (node->op) {
+    case KILN_OP_const:
+    case KILN_OP_identity:
+    case KILN_OP_transpose:
+    case KILN_OP_softmax:
+    case KILN_OP_log_softmax:
+    case KILN_OP_lp_normalization:
+    case KILN_OP_mean_variance_normalization:
+    case KILN_OP_shape:
+    case KILN_OP_size:
+    case KILN_OP_cum_sum:
+        return true;
+    case KILN_OP_expand:
+        return kiln_broadcasts_to(&node->operands[0].value->type, &node->results[0].type);
+    case KILN_OP_quantize_linear:
+    case KILN_OP_dequantize_linear:
+    case KILN_OP_gemm:
+    case KILN_OP_conv:
+    case KILN_OP_batch_normalization:
+    case KILN_OP_layer_normalization:
+    case KILN_OP_rms_normalization:
+    case KILN_OP_instance_normalization:
+    case KILN_OP_concat:
+    case KILN_OP_slice:
+    case KILN_OP_split:
+        return has_static_types(node);
+    case KILN_OP_matmul:
+        return has_static_types(node) || multiplies(node);
+    default:
+        return kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) && computes_elements(node);
+    }
+}
+
+static double
+likely_bytes(const KilnType *type)
+{
+    return (double)MAX(kiln_type_likely_elements(type), 0) * (double)kiln_dtype_size(type->dtype);
+}
+
+/* By how many bytes the results of @node are bigger than its operands. */
+static double
+growth(const KilnNode *node)
+{
+    double bytes = 0;
+    if (node->op == KILN_OP_const || node->op == KILN_OP_matmul || node->op == KILN_OP_gemm ||
+        node->op == KILN_OP_conv)
+        return 0;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        bytes += likely_bytes(&node->results[r].type);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value && !kiln_op_is_shape_operand(node->op, i))
+            bytes -= likely_bytes(&node->operands[i].value->type);
+    }
+    return bytes;
+}
+
+/* --- loops --- */
+
+/* The number of iterations is known to be 1 or more. */
+static bool
+runs_at_all(const KilnNode *node)
+{
+    bool flag = true;
+    int64_t least, most;
+    if (node->op == KILN_OP_scan) {
+        const KilnAttrs_scan *attrs = kiln_attrs(node, scan);
+        const KilnType *type =
+            &node->operands[node->n_operands - (uint32_t)attrs->num_scan_inputs].value->type;
+        const int axis = kiln_type_axis(type, kiln_ints_at(attrs->scan_input_axes, 0, 0));
+        if (axis < 0 || !kiln_type_knows_dim(type, axis))
+            return false;
+        kiln_type_dim_range(type, axis, &least, &most);
+        return least >= 1;
+    }
+    const KilnValue *trips = kiln_node_operand(node, 0), *condition = kiln_node_operand(node, 1);
+    if (condition && (!kiln_value_known_flag(condition, &flag) || !flag))
+        return false;
+    return !trips || (trips->known && trips->known->n == 1 && trips->known->v[0] >= 1);
+}
+
+static bool
+may_hoist(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
+{
+    static const char rule[] = "hoist-unchanged";
+    const Options *options = kiln_pass_options(context);
+    if (!reads_around(node, node->function))
+        return false;
+    PASS_GUARD(pure, is_pure(context, node));
+    PASS_GUARD(known_shape, has_known_types(node));
+    PASS_GUARD(cannot_fail, runs_at_all(flow) || cannot_fail(node));
+    PASS_GUARD(growth, growth(node) <= (double)options->max_growth);
+    kiln_pass_note(context, rule, "%s out of %s", kiln_node_label(node), kiln_node_label(flow));
+    return true;
+}
+
+/* Puts a copy of @node in front of @flow. Readers of @node, and of @twin (NULL: none), read it. */
+static gboolean
+hoist(KilnNode *flow, KilnNode *node, KilnNode *twin, GError **error)
+{
+    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
+    KilnNode *copy = kiln_node_copy(flow->function, node, values, flow, NULL, error);
+    if (!copy)
+        return FALSE;
+    for (uint32_t r = 0; r < copy->n_results; r++) {
+        kiln_value_replace(&node->results[r], &copy->results[r]);
+        if (twin)
+            kiln_value_replace(&twin->results[r], &copy->results[r]);
+    }
+    kiln_node_remove(node);
+    if (twin)
+        kiln_node_remove(twin);
+    return TRUE;
+}
+
+static gboolean
+hoist_unchanged(KilnPassContext *context, KilnNode *flow, KilnFunction *body, bool *changed,
+                GError **error)
+{
+    kiln_foreach_node_safe (node, body) {
+        if (!may_hoist(context, flow, node))
+            continue;
+        if (!hoist(flow, node, NULL, error))
+            return FALSE;
+        *changed = true;
+    }
+    return TRUE;
+}
+
+/* --- branches --- */
+
+static KilnNode *
+find_equal(KilnFunction *branch, const KilnNode *node)
+{
+    kiln_foreach_node (other, branch) {
+        if (other->op == node->op && kiln_node_equal(node, other))
+            return other;
+    }
+    return NULL;
+}
+
+static KilnNode *
+find_twin(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
+{
+    if (!reads_around(node, node->function) || !is_pure(context, node))
+        return NULL;
+    return find_equal(kiln_attrs(flow, if)->else_branch, node);
+}
+
+static gboolean
+hoist_common(KilnPassContext *context, KilnNode *flow, bool *changed, GError **error)
+{
+    KilnFunction *branch = kiln_attrs(flow, if)->then_branch;
+    kiln_foreach_node_safe (node, branch) {
+        KilnNode *twin = find_twin(context, flow, node);
+        if (!twin)
+            continue;
+        kiln_pass_note(context, "hoist-common", "%s out of %s", kiln_node_label(node),
+                       kiln_node_label(flow));
+        if (!hoist(flow, node, twin, error))
+            return FALSE;
+        *changed = true;
+    }
+    return TRUE;
+}
+
+GRAPH_PASS(hoist_from_loops);
+
+gboolean
+kiln_pass_hoist_from_loops(KilnFunction *function, KilnPassContext *context, bool *changed,
+                           GError **error)
+{
+    *changed = false;
+    if (!function->n_region_nodes)
+        return TRUE;
+    kiln_foreach_node_safe (node, function) {
+        gboolean good = TRUE;
+        if (node->op == KILN_OP_if)
+            good = hoist_common(context, node, changed, error);
+        else if (node->op == KILN_OP_loop)
+            good = hoist_unchanged(context, node, kiln_attrs(node, loop)->body, changed, error);
+        else if (node->op == KILN_OP_scan)
+            good = hoist_unchanged(context, node, kiln_attrs(node, scan)->body, changed, error);
+        if (!good)
+            return FALSE;
+    }
+    return TRUE;
+}
