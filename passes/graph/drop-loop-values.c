@@ -21,6 +21,7 @@
  * requires nothing, preserves nothing; class E. Runs behind inline-branches, and in front of
  * hoist-from-loops, which moves what reads only captured values. */
 #include "graph/dim/dim_defined.h"
+#include "graph/module/flow.h"
 #include "graph/module/flow_types.h"
 #include "graph/op/flow.h"
 #include "passes/pass.h"

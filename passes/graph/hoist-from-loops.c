@@ -32,29 +32,24 @@
  * run.
  *
  * requires nothing, preserves nothing; class E. Runs behind drop-loop-values. */
-#include "graph/module/flow_types.h"
+#include "graph/module/flow.h"
 #include "graph/module/outline.h"
-#include "graph/op/concat.h"
-#include "graph/op/conv.h"
 #include "graph/op/expand.h"
 #include "graph/op/flow.h"
-#include "graph/op/generate.h"
-#include "graph/op/logic.h"
-#include "graph/op/matmul.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/norm.h"
 #include "graph/op/quantize.h"
 #include "graph/op/random.h"
 #include "graph/op/reduce.h"
-#include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 #include "graph/op/structure.h"
 #include "graph/op/transpose.h"
 #include "passes/fold/constness.h"
+#include "passes/fold/fold_plan.h"
 #include "passes/pass.h"
 #include "passes/query/equal_nodes.h"
 #include "passes/query/literal.h"
 #include "passes/query/movement.h"
+#include "passes/query/quant_product.h"
 
 #define OPTIONS(OPTION, CHOICE) OPTION(INT, max_growth, 65536)
 PASS_OPTIONS(hoist_from_loops, OPTIONS);
@@ -117,14 +112,14 @@ has_static_types(const KilnNode *node)
     return kiln_type_is_static(&node->results[0].type);
 }
 
-/* Each operand has the dims of the result, or repeats. Integers are not divided, nor texts read. */
+/* Each operand has the dims of the result, or repeats. No text is read. Of operators on two
+ * integers those count that commute: the others divide, shift or raise to a power. */
 static bool
 computes_elements(const KilnNode *node)
 {
     const KilnType *type = &node->results[0].type;
-    const bool divides = node->op == KILN_OP_div || node->op == KILN_OP_mod ||
-                         node->op == KILN_OP_pow || node->op == KILN_OP_bit_shift;
-    if (divides && !kiln_dtype_is_float(type->dtype))
+    if (kiln_dtype_is_integer(type->dtype) && node->n_operands == 2 &&
+        !kiln_op_has(node->op, KILN_TRAIT_COMMUTATIVE))
         return false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
@@ -135,12 +130,17 @@ computes_elements(const KilnNode *node)
     return true;
 }
 
-/* The extents that a product sums over are equal, and one matrix serves the whole batch. */
+/* Of a product of matrices: the extents that it sums over are equal, and one matrix serves the
+ * whole batch. A gemm may read its operands transposed: then they are square. */
 static bool
 multiplies(const KilnNode *node)
 {
     const KilnType *a = &node->operands[0].value->type, *b = &node->operands[1].value->type;
-    return a->rank >= 1 && b->rank == 2 && kiln_type_equal_dims(a, a->rank - 1, b, 0);
+    const KilnType *type = &node->results[0].type;
+    const int r = type->rank;
+    return node->n_operands == 2 && r >= 2 && a->rank == r && b->rank == 2 &&
+           kiln_type_equal_dims(a, r - 1, b, 0) && kiln_type_equal_dims(a, r - 2, type, r - 2) &&
+           kiln_type_equal_dims(b, 1, type, r - 1);
 }
 
 /* True where no data and no number of an open dim can make @node fail. */
@@ -149,10 +149,12 @@ cannot_fail(const KilnNode *node)
 {
     if (!has_known_types(node) || !has_known_shape_operands(node))
         return false;
-    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES))
+    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES) || kiln_op_reads_type_only(node->op))
         return true;
     if (kiln_op_only_reshapes(node->op))
         return kiln_type_same_elements(&node->operands[0].value->type, &node->results[0].type);
+    if (kiln_op_is_product(node->op))
+        return has_static_types(node) || multiplies(node);
     switch (node->op) {
     case KILN_OP_const:
     case KILN_OP_identity:
@@ -161,28 +163,21 @@ cannot_fail(const KilnNode *node)
     case KILN_OP_log_softmax:
     case KILN_OP_lp_normalization:
     case KILN_OP_mean_variance_normalization:
-    case KILN_OP_shape:
-    case KILN_OP_size:
     case KILN_OP_cum_sum:
         return true;
     case KILN_OP_expand:
         return kiln_broadcasts_to(&node->operands[0].value->type, &node->results[0].type);
     case KILN_OP_quantize_linear:
     case KILN_OP_dequantize_linear:
-    case KILN_OP_gemm:
-    case KILN_OP_conv:
     case KILN_OP_batch_normalization:
     case KILN_OP_layer_normalization:
     case KILN_OP_rms_normalization:
     case KILN_OP_instance_normalization:
-    case KILN_OP_concat:
-    case KILN_OP_slice:
-    case KILN_OP_split:
         return has_static_types(node);
-    case KILN_OP_matmul:
-        return has_static_types(node) || multiplies(node);
     default:
-        return kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) && computes_elements(node);
+        return kiln_op_only_moves(node->op)
+                   ? has_static_types(node)
+                   : kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) && computes_elements(node);
     }
 }
 
@@ -197,8 +192,7 @@ static double
 growth(const KilnNode *node)
 {
     double bytes = 0;
-    if (node->op == KILN_OP_const || node->op == KILN_OP_matmul || node->op == KILN_OP_gemm ||
-        node->op == KILN_OP_conv)
+    if (node->op == KILN_OP_const || kiln_op_is_product(node->op))
         return 0;
     for (uint32_t r = 0; r < node->n_results; r++)
         bytes += likely_bytes(&node->results[r].type);

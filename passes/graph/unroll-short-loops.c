@@ -10,8 +10,8 @@
  *     |   |                        |     unsqueeze
  *     b   s                        b         concat = s
  *
- * Each iteration reads a constant as its number, `true` as its condition, and its part of each
- * scanned operand, which is a gather of one index. Stacked results are joined along their axis.
+ * Each iteration reads a constant as its number, `true` as its condition, and its slice of each
+ * scanned operand. Stacked results are joined along their axis.
  *
  * Nothing may end the loop early. The option `max-trips` bounds the iterations, and `max-nodes` the
  * nodes that they come to. A body with a subgraph stays, and one with a random operator, whose
@@ -19,14 +19,13 @@
  *
  * requires nothing, preserves nothing; class E. Runs behind hoist-from-loops, which leaves fewer
  * nodes to copy, and behind what finds the number of iterations: simplify-shapes, constant-fold. */
+#include "graph/module/flow.h"
 #include "graph/module/flow_types.h"
 #include "graph/module/outline.h"
-#include "graph/op/concat.h"
 #include "graph/op/flow.h"
-#include "graph/op/gather.h"
-#include "graph/op/reshape.h"
 #include "passes/fold/constness.h"
 #include "passes/pass.h"
+#include "passes/query/movement.h"
 
 #define OPTIONS(OPTION, CHOICE)                                                                    \
     OPTION(INT, max_trips, 8)                                                                      \
@@ -186,21 +185,14 @@ set_number(const Loop *loop, uint32_t i, int64_t number)
 static bool
 set_part(const Loop *loop, uint32_t i, int64_t trip, GError **error)
 {
-    const KilnAttrs_scan *stated = kiln_attrs(loop->node, scan);
+    const KilnAttrs_scan *attrs = kiln_attrs(loop->node, scan);
     const uint32_t at = loop->carried + i;
-    const KilnType scalar = kiln_type_scalar(KILN_DTYPE_i64);
-    const bool reverse = kiln_ints_at(stated->scan_input_directions, i, 0) == 1;
-    const KilnAttrs_gather attrs = { .axis = scanned_axis(loop, i) };
+    const bool reverse = kiln_ints_at(attrs->scan_input_directions, i, 0) == 1;
     if (!kiln_function_argument(loop->body, at)->value.n_uses)
         return true;
-    KilnTensor *index =
-        kiln_tensor_new_splat(&scalar, (double)(reverse ? loop->trips - 1 - trip : trip));
-    KilnValue *operands[] = {
-        loop->node->operands[at].value,
-        kiln_build_constant(loop->node->function, loop->node, "index", index),
-    };
     KilnValue *part =
-        kiln_build(loop->node->function, loop->node, KILN_OP_gather, &attrs, operands, 2, error);
+        kiln_element_build(loop->node->function, loop->node, loop->node->operands[at].value,
+                           scanned_axis(loop, i), reverse ? loop->trips - 1 - trip : trip, error);
     if (part)
         set_argument(loop, at, part);
     return part != NULL;
@@ -242,26 +234,15 @@ static KilnValue *
 join_parts(const Loop *loop, uint32_t s, GError **error)
 {
     KilnNode *node = loop->node;
-    KilnValue **parts = loop->stacked + s * loop->trips;
-    const bool scan = node->op == KILN_OP_scan;
-    const KilnInts none = { 0 };
-    const KilnInts axes = scan ? kiln_attrs(node, scan)->scan_output_axes : none;
-    const KilnInts directions = scan ? kiln_attrs(node, scan)->scan_output_directions : none;
-    const KilnType *type = &node->results[loop->carried + s].type;
-    const int64_t axis = kiln_type_axis(type, kiln_ints_at(axes, s, 0));
-    KilnValue *at = kiln_build_ints(node->function, node, &axis, 1);
-    g_autofree KilnValue **rows = g_new0(KilnValue *, loop->trips);
-    for (int64_t i = 0; i < loop->trips; i++) {
-        const bool reverse = kiln_ints_at(directions, s, 0) == 1;
-        KilnValue *operands[] = { parts[reverse ? loop->trips - 1 - i : i], at };
-        rows[i] = kiln_build(node->function, node, KILN_OP_unsqueeze, NULL, operands, 2, error);
-        if (!rows[i])
-            return NULL;
-    }
-    const KilnAttrs_concat attrs = { .axis = axis };
-    return loop->trips == 1 ? rows[0]
-                            : kiln_build(node->function, node, KILN_OP_concat, &attrs, rows,
-                                         (uint32_t)loop->trips, error);
+    const uint32_t n = (uint32_t)loop->trips;
+    const KilnAttrs_scan *attrs = node->op == KILN_OP_scan ? kiln_attrs(node, scan) : NULL;
+    const int64_t axis = attrs ? kiln_ints_at(attrs->scan_output_axes, s, 0) : 0;
+    const bool reverse = attrs && kiln_ints_at(attrs->scan_output_directions, s, 0) == 1;
+    g_autofree KilnValue **parts = g_new0(KilnValue *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        parts[reverse ? n - 1 - i : i] = loop->stacked[s * n + i];
+    return kiln_stack_build(node->function, node, parts, n,
+                            kiln_type_axis(&node->results[loop->carried + s].type, axis), error);
 }
 
 static gboolean

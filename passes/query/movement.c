@@ -141,6 +141,38 @@ kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
     return node ? &node->results[0] : NULL;
 }
 
+/* --- elements along an axis --- */
+
+KilnValue *
+kiln_element_build(KilnFunction *function, KilnNode *before, KilnValue *value, int axis,
+                   int64_t index, GError **error)
+{
+    const KilnPart part = { .source = value, .axis = axis, .begin = index, .end = index + 1 };
+    const int64_t at = axis;
+    KilnValue *operands[] = { kiln_part_build(function, before, &part, NULL, error), NULL };
+    if (!operands[0])
+        return NULL;
+    operands[1] = kiln_build_ints(function, before, &at, 1);
+    return kiln_build(function, before, KILN_OP_squeeze, NULL, operands, 2, error);
+}
+
+KilnValue *
+kiln_stack_build(KilnFunction *function, KilnNode *before, KilnValue *const *values, uint32_t n,
+                 int axis, GError **error)
+{
+    const int64_t at = axis;
+    const KilnAttrs_concat attrs = { .axis = axis };
+    KilnValue *axes = kiln_build_ints(function, before, &at, 1);
+    g_autofree KilnValue **rows = g_new0(KilnValue *, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        KilnValue *operands[] = { values[i], axes };
+        rows[i] = kiln_build(function, before, KILN_OP_unsqueeze, NULL, operands, 2, error);
+        if (!rows[i])
+            return NULL;
+    }
+    return n == 1 ? rows[0] : kiln_build(function, before, KILN_OP_concat, &attrs, rows, n, error);
+}
+
 /* --- reshapes --- */
 
 bool

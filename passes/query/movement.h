@@ -23,6 +23,13 @@ KilnType kiln_part_type(const KilnPart *part, int64_t n);
 KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                            const KilnType *type, GError **error);
 
+/** The element at @index of @value along @axis, without this axis. */
+KilnValue *kiln_element_build(KilnFunction *function, KilnNode *before, KilnValue *value, int axis,
+                              int64_t index, GError **error);
+/** Joins @n values of one type along a new @axis. */
+KilnValue *kiln_stack_build(KilnFunction *function, KilnNode *before, KilnValue *const *values,
+                            uint32_t n, int axis, GError **error);
+
 /** The axis that a `concat` joins along; -1 if it is not known. */
 int kiln_concat_axis(const KilnNode *concat);
 /** True if @tile repeats only extents of 1, known numbers of times, as broadcasting does. */

@@ -10,6 +10,13 @@
 #include <float.h>
 #include <math.h>
 
+bool
+kiln_op_is_product(KilnOp op)
+{
+    return op == KILN_OP_conv || op == KILN_OP_conv_transpose || op == KILN_OP_matmul ||
+           op == KILN_OP_gemm;
+}
+
 KilnValue *
 kiln_quant_source(const KilnValue *value)
 {

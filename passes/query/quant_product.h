@@ -5,6 +5,9 @@
 
 #include "passes/rule.h"
 
+/** True for conv, conv_transpose, matmul and gemm. */
+bool kiln_op_is_product(KilnOp op);
+
 /** The value that @value is dequantized from, with the parameters in its type. NULL if there is
  * none, or if its reals are rounded to fewer digits than f32 has. */
 KilnValue *kiln_quant_source(const KilnValue *value);
