@@ -8,7 +8,6 @@
  *           in front   max(shape - d, 0) / 2,  the rest behind */
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
-#include "graph/onnx/ml/ml.h"
 #include "graph/onnx/steps.h"
 
 #include "graph/op/bounds.h"
