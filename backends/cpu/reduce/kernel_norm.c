@@ -24,6 +24,7 @@ typedef struct {
     const KilnCpuReducers *reducers;
     int64_t runs, length;
     int64_t bundle; /* runs of a task */
+    int64_t least;  /* of them, where a task has work of its own */
     const float *in;
     float *out;
     double epsilon;
@@ -53,7 +54,7 @@ run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
     n->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO);
     n->in = args->data[1];
     n->out = args->data[0];
-    n->bundle = units_per_task(TASK_FLOATS, n->length);
+    n->bundle = MAX(units_per_task(TASK_FLOATS, n->length), n->least);
     kiln_cpu_parallel(ceil_div(n->runs, n->bundle), args->threads, task, n);
 }
 
@@ -147,6 +148,8 @@ kiln_cpu_batch_normalization(const KilnKernelArgs *args)
                .bias = args->data[3],
                .mean = args->data[4],
                .variance = args->data[5] };
+    if (columns) /* each task takes the roots of all variances */
+        n.least = ceil_div(n.runs, 4 * MAX(args->threads, 1));
     run_all(args, &n, columns ? run_batch_columns : run_batch);
     return NULL;
 }
