@@ -311,6 +311,21 @@ free_tensors(KilnTensor **tensors, guint n)
         g_clear_pointer(&tensors[i], kiln_tensor_free);
 }
 
+/* A KilnInterpretFn: a function of a branch or loop, by the machine of the call. */
+static gboolean
+interpret_body(void *data, const KilnIRFunction *function, KilnTensor *const *inputs,
+               KilnTensor **outputs, uint64_t seed, GError **error)
+{
+    const Machine *machine = data;
+    KilnInterpretation run = *machine->run;
+    run.inputs = (const KilnTensor *const *)inputs;
+    run.outputs = outputs;
+    run.weights = NULL;
+    run.apart = run.planned = false;
+    run.seed = seed;
+    return kiln_ir_interpret(function, machine->target, &run, error);
+}
+
 /* A call runs the body of its region on the target: what a vendor made of it is judged by that. */
 static gboolean
 call(Machine *machine, const KilnInstr *instr, const KilnDeclaration *callee, GError **error)
@@ -372,7 +387,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     g_autoptr(GBytes) prepared = NULL;
     KilnFlowInterpreter flow;
     const bool flows = kiln_instr_is_flow(instr->kind);
-    kiln_flow_interpreter_init(&flow, machine->target, machine->run, machine->held);
+    kiln_flow_interpreter_init(&flow, interpret_body, machine, machine->held);
     gboolean good = pack(machine, kernel, instr, &packed, error) &&
                     prepare(machine, kernel, instr, &prepared, error);
     if (good && scratch_bytes)

@@ -2,6 +2,7 @@
 #include "exec/interpret_flow.h"
 
 #include "graph/arena.h"
+#include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "graph/binding.h"
 #include "ir/open.h"
@@ -58,13 +59,7 @@ run_function(const KilnFlowInterpreter *self, const KilnInstr *instr, KilnIRFunc
              KilnTensor *const *inputs, KilnTensor **outputs, uint64_t seed, GError **error)
 {
     g_autoptr(KilnIRFunction) copy = stand(instr, function, inputs, error);
-    KilnInterpretation run = *self->run;
-    run.inputs = (const KilnTensor *const *)inputs;
-    run.outputs = outputs;
-    run.weights = NULL;
-    run.apart = run.planned = false;
-    run.seed = seed;
-    return copy && kiln_ir_interpret(copy, self->target, &run, error);
+    return copy && self->interpret(self->data, copy, inputs, outputs, seed, error);
 }
 
 /* --- values --- */
@@ -358,8 +353,8 @@ run(KilnFlowRunner *runner, const KilnKernelArgs *args)
 }
 
 void
-kiln_flow_interpreter_init(KilnFlowInterpreter *self, const KilnTarget *target,
-                           const KilnInterpretation *run_of, GPtrArray *held)
+kiln_flow_interpreter_init(KilnFlowInterpreter *self, KilnInterpretFn interpret, void *data,
+                           GPtrArray *held)
 {
-    *self = (KilnFlowInterpreter){ { run }, target, run_of, held, NULL };
+    *self = (KilnFlowInterpreter){ { run }, interpret, data, held, NULL };
 }

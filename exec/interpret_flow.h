@@ -4,19 +4,25 @@
 #ifndef KILN_EXEC_INTERPRET_FLOW_H
 #define KILN_EXEC_INTERPRET_FLOW_H
 
-#include "exec/interpret.h"
+#include "graph/kiln-types.h"
+#include "graph/tensor.h"
 #include "ir/flow.h"
+
+/** Interprets @function on @inputs, a tensor each. @outputs: new tensors. */
+typedef gboolean (*KilnInterpretFn)(void *data, const KilnIRFunction *function,
+                                    KilnTensor *const *inputs, KilnTensor **outputs, uint64_t seed,
+                                    GError **error);
 
 /** What runs a branch or loop of an interpretation. */
 typedef struct {
     KilnFlowRunner runner; /* first */
-    const KilnTarget *target;
-    const KilnInterpretation *run;
+    KilnInterpretFn interpret;
+    void *data;
     GPtrArray *held; /* memory of held results, to be freed with kiln_free() */
     GError *error;   /* why it failed */
 } KilnFlowInterpreter;
 
-void kiln_flow_interpreter_init(KilnFlowInterpreter *self, const KilnTarget *target,
-                                const KilnInterpretation *run, GPtrArray *held);
+void kiln_flow_interpreter_init(KilnFlowInterpreter *self, KilnInterpretFn interpret, void *data,
+                                GPtrArray *held);
 
 #endif

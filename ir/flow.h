@@ -37,8 +37,6 @@ typedef struct {
     uint32_t captures, n_captures;
 } KilnFlowOperands;
 
-/** True for `branch` and `loop`. */
-bool kiln_instr_is_flow(KilnInstrKind kind);
 KilnFlowOperands kiln_flow_operands(const KilnInstr *instr);
 /** True where result @r is held. */
 bool kiln_flow_is_held(const KilnInstr *instr, uint32_t r);
@@ -69,9 +67,5 @@ kiln_flow_seed(uint64_t seed, int64_t i)
 {
     return seed + 0x9e3779b97f4a7c15u * ((uint64_t)i + 1);
 }
-
-/** The names that @function needs from outside: those in its types, places and attributes, but for
- * those that it defines. KilnDim*, in the order in which they occur. */
-GPtrArray *kiln_flow_needed_names(const KilnIRFunction *function);
 
 #endif

@@ -99,3 +99,9 @@ kiln_instr_states_access(KilnInstrKind kind)
 {
     return strcmp(instrs[kind].signature, "*") == 0;
 }
+
+bool
+kiln_instr_is_flow(KilnInstrKind kind)
+{
+    return kind == KILN_INSTR_branch || kind == KILN_INSTR_loop;
+}

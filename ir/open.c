@@ -3,7 +3,6 @@
 
 #include "ir/open_priv.h"
 #include "ir/define.h"
-#include "ir/flow.h"
 #include "ir/stack.h"
 
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "runtime/deferred.h"
-#include "runtime/flow.h"
 #include "runtime/program_file.h"
 
 #include <string.h>
@@ -406,11 +405,32 @@ list_edges(KilnBinder *binder, GError **error)
     return check_edges(&out->inputs, "input", error) && check_edges(&out->outputs, "output", error);
 }
 
+static void
+clear_body(KilnBody *body)
+{
+    kiln_specialisation_unref(body->made);
+}
+
+/* The functions that branches and loops of @out run. */
+static gboolean
+bind_bodies(KilnSpecialisation *out, const KilnBindOptions *options, GError **error)
+{
+    out->bodies = kiln_bodies_new(out->function);
+    for (guint i = 0; out->bodies && i < out->bodies->len; i++) {
+        KilnBody *body = g_ptr_array_index(out->bodies, i);
+        body->clear = clear_body;
+        body->made = kiln_bind_function(body->function, options, error);
+        if (!body->made)
+            return FALSE;
+    }
+    return TRUE;
+}
+
 /* Binds the function of @out, after those that its branches and loops run. */
 static gboolean
 bind(KilnSpecialisation *out, const KilnBindOptions *options, GError **error)
 {
-    if (!kiln_bodies_bind(out->function, options, &out->bodies, error) ||
+    if (!bind_bodies(out, options, error) ||
         !plan_memory(out, options, error) || !check_folder(out, error))
         return FALSE;
     guint n = out->function->buffers->len;

@@ -4,6 +4,7 @@
 #define KILN_RUNTIME_BIND_H
 
 #include "ir/plan.h"
+#include "runtime/flow/bodies.h"
 #include "runtime/fold_calls.h"
 #include "runtime/kiln-constants.h"
 #include "runtime/model.h"
@@ -41,13 +42,6 @@ typedef struct {
     void *prepared;       /* NULL if the kernel prepares nothing */
     size_t prepared_room; /* bytes at @prepared */
 } KilnBoundCall;
-
-/** A function that a branch or loop runs. */
-typedef struct {
-    KilnIRFunction *function;
-    struct KilnSpecialisation *made; /* of a static program; NULL: */
-    struct KilnTemplate *origin;     /* of an open one: each session makes an instance of it */
-} KilnBody;
 
 /** A program for one combination of shapes: immutable once made, shared by the program that caches
  * it and the sessions that run it. An instance of an open program is one, too.

@@ -4,7 +4,7 @@
 
 #include "exec/eval.h"
 #include "graph/node.h"
-#include "graph/module/flow_types.h"
+#include "graph/module/flow.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"

@@ -9,7 +9,7 @@
 #include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
-#include "runtime/flow.h"
+#include "runtime/flow/flow.h"
 #include "runtime/fold_calls.h"
 #include "runtime/open/instance.h"
 #include "runtime/options.h"

@@ -118,7 +118,7 @@ gboolean kiln_session_calls_profiled(KilnSession *session, GError **error);
 gboolean kiln_session_calls_poisoned(KilnSession *session, GError **error);
 
 /** Makes all calls with @run, and stops before each definition to make what hangs on it ready
- * (session_define.c). */
+ * (open/session_define.c). */
 typedef gboolean (*KilnCallsFn)(const KilnSession *session, uint32_t from, uint32_t end,
                                 GError **error);
 gboolean kiln_session_stages(KilnSession *session, KilnCallsFn run, GError **error);

@@ -2,7 +2,7 @@
 #include "graph/binding.h"
 
 #include "graph/module/define.h"
-#include "graph/module/flow_types.h"
+#include "graph/module/flow.h"
 #include "graph/module/folding.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "graph/module/define.h"
 
 #include "graph/dim/dim_defined.h"
-#include "graph/module/flow_types.h"
+#include "graph/module/flow.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"

@@ -8,6 +8,37 @@
 #include "graph/op/flow.h"
 #include "graph/op/structure.h"
 
+bool
+kiln_op_is_flow(KilnOp op)
+{
+    return op == KILN_OP_if || op == KILN_OP_loop || op == KILN_OP_scan;
+}
+
+KilnStrings *
+kiln_flow_dims(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_if:
+        return &kiln_attrs(node, if)->dims;
+    case KILN_OP_loop:
+        return &kiln_attrs(node, loop)->dims;
+    case KILN_OP_scan:
+        return &kiln_attrs(node, scan)->dims;
+    default:
+        return NULL;
+    }
+}
+
+void
+kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n)
+{
+    *out_first = node->op == KILN_OP_loop ? 2 : 0;
+    if (node->op == KILN_OP_loop)
+        *out_n = node->n_operands < 2 ? 0 : node->n_operands - 2;
+    else
+        *out_n = node->n_operands - (uint32_t)kiln_attrs(node, scan)->num_scan_inputs;
+}
+
 /* --- conditions --- */
 
 bool

@@ -11,6 +11,13 @@
 
 #include "graph/module.h"
 
+/** True for `if`, `loop` and `scan`. */
+bool kiln_op_is_flow(KilnOp op);
+/** The list `dims` of @node; NULL where it is no such node. */
+KilnStrings *kiln_flow_dims(const KilnNode *node);
+/** How many operands of @node, a `loop` or `scan`, are not carried and come first, and how many are
+ * carried. */
+void kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n);
 /** The common value of all elements of @value, a constant or known integers. False: not known. */
 bool kiln_value_known_flag(const KilnValue *value, bool *out);
 /** The branch of the `if` @node that is taken; NULL if the condition is not known. */

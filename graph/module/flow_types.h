@@ -15,13 +15,6 @@
 #include "graph/module/flow.h"
 #include "graph/size.h"
 
-/** True for `if`, `loop` and `scan`. */
-bool kiln_op_is_flow(KilnOp op);
-/** The list `dims` of @node; NULL where it is no such node. */
-KilnStrings *kiln_flow_dims(const KilnNode *node);
-/** How many operands of @node, a `loop` or `scan`, are not carried and come first, and how many are
- * carried. */
-void kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n);
 /** True where the body of @node, a `loop` or `scan`, never ends it early. */
 bool kiln_loop_counts(const KilnNode *node);
 /** True where the condition that the body of @node, a `loop`, returns may end it. ONNX ignores it

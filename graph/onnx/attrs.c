@@ -3,7 +3,7 @@
  * by one by converters. Every attribute is accounted for. */
 #include "graph/module.h"
 #include "graph/module/define.h"
-#include "graph/module/flow_types.h"
+#include "graph/module/flow.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/opset.h"

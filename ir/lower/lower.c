@@ -11,7 +11,7 @@
 
 #include "graph/base/budget.h"
 #include "graph/module/define.h"
-#include "graph/module/flow_types.h"
+#include "graph/module/flow.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
 #include "graph/op/offload.h"

@@ -8,7 +8,7 @@
 #include "graph/module/flow_types.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
-#include "ir/flow.h"
+#include "ir/flow_names.h"
 #include "ir/lower/lower_priv.h"
 #include "ir/open.h"
 

@@ -8,7 +8,7 @@
  * - The `define` instructions cut a run into stages (ir/define.h). A stage knows the names of those
  *   before it. The verifier refuses what needs a name earlier, and passes ask before they move it.
  * - An instance makes the calls of stage 0 ready when it moves. In a run the session makes the
- *   calls up to a `define`, and reads its numbers (runtime/session_define.c).
+ *   calls up to a `define`, and reads its numbers (runtime/open/session_define.c).
  * - kiln_instance_define() writes them to the fields of this stage, and makes its calls ready. It
  *   does nothing for the numbers of the run before.
  * - Buffers have places for the bounds of such names, so they do not move. Where something does not

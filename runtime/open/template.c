@@ -4,7 +4,6 @@
 #include "ir/compiled.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
-#include "runtime/flow.h"
 #include "runtime/fold_calls.h"
 #include "runtime/shapes/dims.h"
 
@@ -84,13 +83,32 @@ kiln_template_plan(KilnTemplate *self, const KilnTarget *target, int threads)
     self->most = kiln_open_plan_most(self->function, target, threads, 0);
 }
 
+static void
+clear_body(KilnBody *body)
+{
+    kiln_template_unref(body->origin);
+}
+
+/* The functions that branches and loops of @function run. */
+static GPtrArray *
+open_bodies(const KilnIRFunction *function)
+{
+    GPtrArray *list = kiln_bodies_new(function);
+    for (guint i = 0; list && i < list->len; i++) {
+        KilnBody *body = g_ptr_array_index(list, i);
+        body->clear = clear_body;
+        body->origin = kiln_template_new_beside(body->function, body->function->inputs->len);
+    }
+    return list;
+}
+
 KilnTemplate *
 kiln_template_new(KilnIRModule *ir, KilnFolder *folder, GBytes *const *values, unsigned n_inputs)
 {
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     KilnTemplate *self = template_of(function, folder, values, n_inputs);
     self->ir = ir;
-    self->bodies = kiln_bodies_open(function);
+    self->bodies = open_bodies(function);
     self->regions = kiln_regions_new();
     return self;
 }
@@ -100,7 +118,7 @@ kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs)
 {
     g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
     KilnTemplate *self = template_of(function, NULL, none, n_inputs);
-    self->bodies = kiln_bodies_open(function);
+    self->bodies = open_bodies(function);
     self->regions = kiln_regions_new();
     return self;
 }

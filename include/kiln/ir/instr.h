@@ -58,7 +58,10 @@ void *kiln_instr_attrs_new(KilnInstrKind kind, KilnArena *arena);
  * operand, and always where uses state their access. */
 bool kiln_instr_access(KilnInstrKind kind, uint32_t i, KilnAccess *out_access, bool *out_optional);
 
-/** True for `call` and `stack`, whose uses state their access. */
+/** True for `branch` and `loop`, which run other functions. */
+bool kiln_instr_is_flow(KilnInstrKind kind);
+
+/** True for `call`, `stack`, `branch` and `loop`, whose uses state their access. */
 bool kiln_instr_states_access(KilnInstrKind kind);
 
 G_END_DECLS

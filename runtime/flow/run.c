@@ -2,7 +2,7 @@
 /* Runs branches and loops. */
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
-#include "runtime/flow_frame.h"
+#include "runtime/flow/frame.h"
 #include "runtime/open/instance.h"
 
 #include <string.h>

@@ -6,17 +6,13 @@
  * An iteration of a loop sets addresses of inputs and outputs, and makes the calls. What is carried
  * has two places, which change roles, so nothing is copied. Only where the dims of what it is given
  * changed, the instance of an open program moves first. */
-#ifndef KILN_RUNTIME_FLOW_H
-#define KILN_RUNTIME_FLOW_H
+#ifndef KILN_RUNTIME_FLOW_FLOW_H
+#define KILN_RUNTIME_FLOW_FLOW_H
 
-#include "runtime/bind.h"
+#include "graph/error.h"
 
-/** Binds the functions that branches and loops of the static @function run, as KilnBody*. *@out is
- * NULL where there are none. */
-gboolean kiln_bodies_bind(const KilnIRFunction *function, const KilnBindOptions *options,
-                          GPtrArray **out, GError **error);
-/** The same as templates, for the open @function. NULL where there are none. */
-GPtrArray *kiln_bodies_open(const KilnIRFunction *function);
+#include <stdbool.h>
+#include <stdint.h>
 
 struct KilnSession;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions for the functions that branches and loops run. */
 #include "graph/base/alloc.h"
-#include "runtime/flow.h"
+#include "runtime/flow/flow.h"
 #include "runtime/session.h"
 
 KilnSession *

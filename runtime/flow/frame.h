@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of a branch or loop, for flow_frame.c, which makes it, and flow_run.c, which runs it.
+/* The frame of a branch or loop, for frame.c, which makes it, and run.c, which runs it.
  */
 #ifndef KILN_RUNTIME_FLOW_FRAME_H
 #define KILN_RUNTIME_FLOW_FRAME_H
 
 #include "ir/flow.h"
-#include "runtime/flow.h"
+#include "runtime/flow/flow.h"
 #include "runtime/session.h"
 
 /** A name that gets the extent of what is carried. */

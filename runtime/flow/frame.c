@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/flow_frame.h"
+#include "runtime/flow/frame.h"
 
 #include "graph/base/alloc.h"
 #include "graph/dim.h"
