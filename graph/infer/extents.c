@@ -22,6 +22,7 @@
 #include "graph/op/reshape.h"
 #include "graph/op/slice.h"
 #include "graph/op/structure.h"
+#include "graph/op/transpose.h"
 
 #include <string.h>
 
@@ -110,8 +111,8 @@ finish(Elements *out)
         n_numbers += kiln_dim_is_number(out->v[k], &number);
         quotients |= out->under[k] != 1;
     }
-    if (!n_known)
-        return;
+    if (!n_known && (out->n || is_followed_float(dtype)))
+        return; /* a list without elements is known */
     if (n_numbers == out->n && !is_followed_float(dtype)) {
         int64_t *to = kiln_known_result(in, out->r);
         for (uint32_t k = 0; to && k < out->n; k++)
@@ -184,6 +185,21 @@ gathered_elements(Elements *out)
     }
 }
 
+/* Element @base of operand 0, then those that @strides lead to along the dims of the result. */
+static void
+strided_elements(Elements *out, int64_t base, const int64_t strides[KILN_MAX_RANK])
+{
+    const KilnType *type = &out->in->out[0];
+    for (uint32_t k = 0; k < out->n; k++) {
+        int64_t at = base, rest = k;
+        for (int d = type->rank - 1; d >= 0; d--) {
+            at += rest % type->dims[d] * strides[d];
+            rest /= type->dims[d];
+        }
+        set(out, k, kiln_infer_ratio(out->in, 0, at));
+    }
+}
+
 static void
 sliced_elements(Elements *out)
 {
@@ -191,11 +207,31 @@ sliced_elements(Elements *out)
     KilnSliceBox box;
     bool known;
     g_autoptr(GError) unfit = NULL;
-    if (kiln_infer_type(in, 0)->rank != 1 || operand_size(in, 0) < 0 ||
-        !kiln_slice_resolve(in->node, &box, &known, &unfit) || !known)
+    if (operand_size(in, 0) < 0 || !kiln_slice_resolve(in->node, &box, &known, &unfit) || !known)
         return;
-    for (uint32_t k = 0; k < out->n && k < box.extent[0]; k++)
-        set(out, k, kiln_infer_ratio(in, 0, box.start[0] + k * box.step[0]));
+    int64_t strides[KILN_MAX_RANK], base = 0;
+    kiln_known_strides(kiln_infer_type(in, 0), strides);
+    for (int d = 0; d < in->out[0].rank; d++) {
+        if (box.open_start[d])
+            return;
+        base += box.start[d] * strides[d];
+        strides[d] = box.extent[d] > 1 ? strides[d] * box.step[d] : 0;
+    }
+    strided_elements(out, base, strides);
+}
+
+static void
+transposed_elements(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    int perm[KILN_MAX_RANK];
+    int64_t own[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+    if (operand_size(in, 0) != out->n || !kiln_transpose_perm(in->node, perm, NULL))
+        return;
+    kiln_known_strides(kiln_infer_type(in, 0), own);
+    for (int d = 0; d < in->out[0].rank; d++)
+        strides[d] = own[perm[d]];
+    strided_elements(out, 0, strides);
 }
 
 static void
@@ -441,6 +477,7 @@ static void (*const functions[KILN_OP_END])(Elements *out) = {
     [KILN_OP_cast] = cast_elements,
     [KILN_OP_gather] = gathered_elements,
     [KILN_OP_slice] = sliced_elements,
+    [KILN_OP_transpose] = transposed_elements,
     [KILN_OP_concat] = concatenated_elements,
     [KILN_OP_expand] = expanded_elements,
     [KILN_OP_add] = calculated_elements,
@@ -472,13 +509,14 @@ static void (*const functions[KILN_OP_END])(Elements *out) = {
 };
 // clang-format on
 
-/* True where an operand has expressions, or the shape of one is open: else numbers say it all. */
+/* True where an operand has expressions, or the shape of one is open: else numbers say it all. Some
+ * parts of a concat may be known, and others not. */
 static bool
 may_be_open(const KilnInfer *in)
 {
     for (uint32_t i = 0; i < in->node->n_operands; i++) {
         const KilnValue *value = kiln_node_operand(in->node, i);
-        if (value && value->extents)
+        if (value && (value->extents || (value->known && in->node->op == KILN_OP_concat)))
             return true;
     }
     bool reads_shape = in->node->op == KILN_OP_shape || in->node->op == KILN_OP_size;
