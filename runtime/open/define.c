@@ -18,12 +18,26 @@ place_of(const KilnDimBinding *binding, const char *name)
     return i;
 }
 
+/* The numbers that @instr reads, where they are a constant; NULL where a run computes them. */
+static GBytes *
+constant_of(const KilnInstr *instr)
+{
+    KilnBuffer *buffer = instr->operands[0].buffer, *origin = kiln_buffer_origin(buffer);
+    if (origin->kind != KILN_BUFFER_WEIGHT || !origin->is_const || !origin->constant)
+        return NULL;
+    g_autoptr(GBytes) all = kiln_tensor_view(origin->constant->tensor, NULL);
+    return all ? g_bytes_new_from_bytes(all, (gsize)kiln_buffer_origin_offset(buffer),
+                                        (gsize)kiln_type_bytes(&buffer->type))
+               : NULL;
+}
+
 /* False where the function does not stand at a number for each name. */
 static bool
 read_definition(const KilnInstr *instr, const KilnDimBinding *binding, KilnDefinition *out)
 {
     const KilnInstrAttrs_define *attrs = kiln_instr_attrs(instr, define);
     out->n = attrs->values.n;
+    out->constant = constant_of(instr);
     out->names = g_new0(KilnDefinedName, (gsize)out->n + 1);
     for (uint32_t i = 0; i < out->n; i++) {
         const char *name = kiln_dim_as_name(kiln_ints_open(attrs->values, i));
@@ -99,8 +113,10 @@ kiln_definitions_free(KilnDefinitions *self)
 {
     if (!self)
         return;
-    for (uint32_t k = 0; k < self->n; k++)
+    for (uint32_t k = 0; k < self->n; k++) {
         g_free(self->items[k].names);
+        g_clear_pointer(&self->items[k].constant, g_bytes_unref);
+    }
     g_free(self->items);
     g_free(self->stages);
     g_free(self->life_dims);

@@ -34,6 +34,7 @@ typedef struct {
     uint32_t call; /* before which the names get their numbers */
     uint32_t n;
     KilnDefinedName *names;
+    GBytes *constant; /* what is read, where passes found that out; NULL: the call's operand */
 } KilnDefinition;
 
 typedef struct KilnDefinitions {

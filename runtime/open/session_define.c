@@ -13,7 +13,8 @@ static void
 read_numbers(const KilnSession *session, const KilnDefinition *item, int64_t *out)
 {
     const KilnBoundCall *call = &session->made->calls[item->call];
-    const void *data = session->addresses[call->first_slot];
+    const void *data = item->constant ? g_bytes_get_data(item->constant, NULL)
+                                      : session->addresses[call->first_slot];
     bool wide = call->instr->operands[0].buffer->type.dtype == KILN_DTYPE_i64;
     for (uint32_t i = 0; i < item->n; i++)
         out[i] = wide ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i];
