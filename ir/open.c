@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/open.h"
 
+#include "graph/dim/dim_defined.h"
 #include "ir/open_priv.h"
 #include "ir/define.h"
 #include "ir/stack.h"
@@ -343,6 +344,13 @@ bit_of(uint32_t index)
     return (uint64_t)1 << MIN(index, (uint32_t)KILN_OPEN_MASK - 1);
 }
 
+/* Only the numbers of a run keep it, and not those that a function is looked at with. */
+static bool
+is_of_data(const KilnOpenRule *rule)
+{
+    return kiln_dim_hangs_on_data(rule->a) || kiln_dim_hangs_on_data(rule->b);
+}
+
 static gboolean
 check_rules(const KilnOpenFields *fields, const KilnDimBinding *binding, uint32_t stage,
             GError **error)
@@ -351,7 +359,7 @@ check_rules(const KilnOpenFields *fields, const KilnDimBinding *binding, uint32_
     for (guint i = 0; i < rules->len; i++) {
         const KilnOpenRule *rule = &g_array_index(rules, KilnOpenRule, i);
         int64_t a, b;
-        if (comes_later(fields->rule_stages, i, stage))
+        if (comes_later(fields->rule_stages, i, stage) || (stage == UINT32_MAX && is_of_data(rule)))
             continue;
         if (!kiln_dim_evaluate(rule->a, kiln_dim_binding_lookup, (void *)binding, &a, error) ||
             !kiln_dim_evaluate(rule->b, kiln_dim_binding_lookup, (void *)binding, &b, error))

@@ -163,6 +163,9 @@ close_open_plan(const KilnInfer *in, const ReshapePlan *plan, const KilnType *co
     const KilnDim *quotient = kiln_dim_divide(in->dims, elements, stated);
     if (!quotient)
         quotient = kiln_dim_floor(in->dims, elements, stated);
+    if (!quotient && stated && kiln_dim_hangs_on_data(stated)) /* nothing is left of no elements */
+        quotient = kiln_dim_floor(in->dims, elements,
+                                  kiln_dim_max(in->dims, stated, kiln_dim_number(in->dims, 1)));
     return kiln_dim_set_open(out, plan->infer, quotient, error);
 }
 

@@ -10,6 +10,7 @@
 #include "ir/lower/lower_priv.h"
 
 #include "graph/base/budget.h"
+#include "graph/dim/dim_defined.h"
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/layout.h"
@@ -250,6 +251,46 @@ require_quotient(KilnLower *l, const KilnNode *node, const KilnValue *value)
     kiln_open_require_equal(l->ir, kiln_size_open(MIN(rest.n, 1), least), one, value->name);
 }
 
+/* Only the data of a run shows that @value has as many elements as @buffer. */
+static bool
+may_differ(const KilnLower *l, const KilnValue *value, const KilnBuffer *buffer)
+{
+    const KilnSize a = kiln_type_size_elements(&value->type);
+    const KilnSize b = kiln_type_size_elements(&buffer->type);
+    return l->ir->open && !kiln_size_equal(a, b) &&
+           (kiln_dim_hangs_on_data(a.dim) || kiln_dim_hangs_on_data(b.dim));
+}
+
+static KilnType
+line_of(const KilnType *type)
+{
+    const KilnSize size = kiln_type_size_elements(type);
+    KilnType line = kiln_type_make(type->dtype, 1, &size.n);
+    line.open[0] = size.dim;
+    return line;
+}
+
+/* A view is no part of @buffer at numbers that no run has. So the elements are copied, as many as
+ * @value has: none is left out and none is added, as a rule says. */
+static gboolean
+copy_elements(KilnLower *l, const KilnNode *node, const KilnValue *value, KilnBuffer **io_buffer,
+              GError **error)
+{
+    KilnDimTable *table = l->ir->module->dims;
+    const KilnType from = line_of(&(*io_buffer)->type), to = line_of(&value->type);
+    const int64_t pads[] = { 0, to.dims[0] - from.dims[0] };
+    const KilnDim *more =
+        kiln_dim_sub(table, kiln_type_dim(&to, 0, table), kiln_type_dim(&from, 0, table));
+    const KilnDim *const open[] = { NULL, more };
+    const KilnInstrAttrs_pad attrs = { .pads = kiln_lower_ints_open(l, pads, open, 2),
+                                       .mode = "constant" };
+    g_autofree char *name = g_strconcat(value->name, "_copy", NULL);
+    KilnBuffer *copy = kiln_ir_alloc(l->ir, name, &to, NULL);
+    KilnBuffer *operands[] = { copy, kiln_ir_view(l->ir, name, *io_buffer, 0, &from, NULL) };
+    *io_buffer = copy;
+    return kiln_lower_emit(l, node, KILN_INSTR_pad, operands, 2, &attrs, error);
+}
+
 gboolean
 kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer, GError **error)
 {
@@ -267,6 +308,8 @@ kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buf
                                 kiln_type_size_elements(&buffer->type), value->name);
         require_quotient(l, node, value);
     }
+    if (may_differ(l, value, buffer) && !copy_elements(l, node, value, &buffer, error))
+        return FALSE;
     if (!kiln_type_equal(&value->type, &buffer->type))
         buffer = kiln_ir_view(l->ir, value->name, buffer, 0, &value->type, NULL);
     g_hash_table_insert(l->buffers, value, buffer);
