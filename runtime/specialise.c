@@ -10,6 +10,7 @@
 
 #include "exec/eval.h"
 #include "graph/base/budget.h"
+#include "graph/dim/dim_defined.h"
 #include "graph/infer/infer.h"
 #include "graph/module.h"
 #include "graph/module/define.h"
@@ -131,6 +132,17 @@ is_inner_argument(const KilnValue *value)
     return !value->def && ((const KilnArgument *)value)->function->owner;
 }
 
+/* A run finds out a dim of @type. */
+static bool
+has_live_dim(const KilnType *type)
+{
+    for (int d = 0; d < type->rank; d++) {
+        if (type->open[d] && kiln_dim_hangs_on_data(type->open[d]))
+            return true;
+    }
+    return false;
+}
+
 /* Whether data computes @value: then names are given to its elements in a run. */
 static bool
 is_live(const KilnValue *value, const KilnFunction *function)
@@ -146,8 +158,13 @@ is_live(const KilnValue *value, const KilnFunction *function)
             continue;
         if (!at->def && (is_inner_argument(at) || !is_key(&at->type)))
             return true;
-        if (!at->def || kiln_op_reads_type_only(at->def->op))
+        if (!at->def)
             continue;
+        if (kiln_op_reads_type_only(at->def->op)) {
+            if (has_live_dim(&at->def->operands[0].value->type))
+                return true;
+            continue;
+        }
         if (kiln_op_counts(at->def->op) || kiln_op_is_define(at->def->op) ||
             kiln_op_is_flow(at->def->op))
             return true;
@@ -530,14 +547,33 @@ settle_taken(Settle *settle, KilnNode *node, KilnFunction *branch, GError **erro
     return FALSE;
 }
 
+/* An operand of @node, whose types are inferred, decides its shape and is computed from dims that
+ * a run finds out, in a way that inference does not follow. */
+static bool
+hangs_on_dims(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (kiln_op_defines_operand(node->op, i) && value && is_live_operand(node, i))
+            return true;
+    }
+    return false;
+}
+
 /* Gives names to what data decides in @node, whose types are inferred. */
 static gboolean
 define_dims(const Settle *settle, KilnNode *node, GError **error)
 {
     bool changed = kiln_node_define(node);
-    if (settle->live && g_hash_table_contains(settle->live, node)) {
+    if (settle->live && may_be_live(node->function) && !kiln_concat_define(node, &changed, error))
+        return FALSE;
+    if (settle->live && (g_hash_table_contains(settle->live, node) || hangs_on_dims(node))) {
         if (node->op == KILN_OP_compress)
             return kiln_compress_define(node, error);
+        if (!kiln_node_define_by_others(node, error))
+            return FALSE;
+        if (!kiln_node_is_linked(node))
+            return TRUE;
         if (!kiln_node_define_operands(node, &changed, error))
             return FALSE;
     }

@@ -40,6 +40,13 @@ bool kiln_op_defines_operand(KilnOp op, uint32_t i);
 /** Gives names to the elements of operands that decide the shape of @node and are not known, where
  * that is possible. *@out_changed: then its types must be inferred again. */
 gboolean kiln_node_define_operands(KilnNode *node, bool *out_changed, GError **error);
+/** Puts other operators in place of @node, which goes, where its operands alone cannot say what
+ * data decides: a range from a start or by steps that are not known, a slice that goes backwards.
+ */
+gboolean kiln_node_define_by_others(KilnNode *node, GError **error);
+/** Where @node is a `concat`, gives operands the dims of the others where data decides that they
+ * are the same: a run checks that. *@out_changed: then its types must be inferred again. */
+gboolean kiln_concat_define(KilnNode *node, bool *out_changed, GError **error);
 /** Puts elements at the places where its condition is true in place of @node, a `compress`, which
  * goes, unless the condition is known. */
 gboolean kiln_compress_define(KilnNode *node, GError **error);

@@ -89,7 +89,7 @@ name_element(const Builder *b, const KilnValue *value, uint32_t k, int64_t most)
 
 /* Names for the elements of @value, those that it has already where their bound is the same. */
 static KilnValue *
-define(const Builder *b, KilnValue *value)
+define_all(const Builder *b, KilnValue *value)
 {
     uint32_t n = (uint32_t)kiln_type_elements(&value->type);
     const char *names[KILN_DEFINED_MAX];
@@ -125,7 +125,135 @@ define_parts(const Builder *b, KilnValue *parts, KilnValue *whole)
     return build(b, KILN_OP_define, &attrs, list, whole, NULL);
 }
 
+/* Element @k of @value needs no name. */
+static bool
+is_known_element(const KilnValue *value, uint32_t k)
+{
+    const KilnExtents *extents = value->extents;
+    return extents && extents->v[k] && (!extents->under || extents->under[k] == 1);
+}
+
+/* No element of @value needs one. */
+static bool
+has_all_elements(const KilnValue *value)
+{
+    bool all = value->extents != NULL;
+    for (uint32_t k = 0; all && k < value->extents->n; k++)
+        all = is_known_element(value, k);
+    return all;
+}
+
+static KilnValue *
+sliced(const Builder *b, KilnValue *list, int64_t from, int64_t to)
+{
+    KilnFunction *function = b->before->function;
+    KilnValue *start = kiln_build_ints(function, b->before, (int64_t[]){ from }, 1);
+    KilnValue *end = kiln_build_ints(function, b->before, (int64_t[]){ to }, 1);
+    return build(b, KILN_OP_slice, NULL, list, start, end);
+}
+
+/* The elements of @stated stay where they are known. The others are those of @meant and get names.
+ */
+static KilnValue *
+define(const Builder *b, KilnValue *stated, KilnValue *meant)
+{
+    KilnValue *whole = NULL;
+    uint32_t n = (uint32_t)kiln_type_elements(&stated->type);
+    if (stated->known)
+        return stated;
+    if (!stated->extents || stated->type.rank != 1)
+        return define_all(b, meant);
+    for (uint32_t from = 0, to; from < n && !*b->error; from = to) {
+        bool known = is_known_element(stated, from);
+        for (to = from + 1; to < n && is_known_element(stated, to) == known;)
+            to++;
+        KilnValue *part = sliced(b, known ? stated : meant, from, to);
+        part = part && !known ? define_all(b, part) : part;
+        whole = whole ? build(b, KILN_OP_concat, NULL, whole, part, NULL) : part;
+    }
+    return whole;
+}
+
 /* --- what operators mean --- */
+
+static KilnValue *
+wide(const Builder *b, KilnValue *list)
+{
+    const KilnAttrs_cast attrs = kiln_cast_to(KILN_DTYPE_i64);
+    return build(b, KILN_OP_cast, &attrs, list, NULL, NULL);
+}
+
+static KilnValue *
+chosen(const Builder *b, KilnValue *condition, KilnValue *yes, KilnValue *no)
+{
+    return condition && yes && no ? build(b, KILN_OP_where, NULL, condition, yes, no) : NULL;
+}
+
+/* The first @n extents of @x, with 0 for those that it has not. */
+static KilnValue *
+extents_of(const Builder *b, KilnValue *x, int64_t n)
+{
+    const int64_t zeros[KILN_MAX_RANK] = { 0 };
+    KilnValue *shape = build(b, KILN_OP_shape, NULL, x, NULL, NULL);
+    if (n <= x->type.rank)
+        return shape ? sliced(b, shape, 0, n) : NULL;
+    KilnValue *more =
+        kiln_build_ints(b->before->function, b->before, zeros, (uint32_t)(n - x->type.rank));
+    return build(b, KILN_OP_concat, NULL, shape, more, NULL);
+}
+
+/* A stated -1. */
+static bool
+infers(const KilnValue *list, int64_t n)
+{
+    bool found = false;
+    for (int64_t i = 0; list->extents && i < n; i++) {
+        int64_t number = 0;
+        found |= kiln_dim_is_number(list->extents->v[i], &number) && number == -1;
+    }
+    return found;
+}
+
+/* @stated without its last element that is not known: the others leave it, and inference has an
+ * expression for it. */
+static KilnValue *
+without_last(const Builder *b, KilnValue *stated, int64_t n)
+{
+    int64_t last = n - 1;
+    while (last > 0 && is_known_element(stated, (uint32_t)last))
+        last--;
+    KilnValue *list = kiln_build_ints(b->before->function, b->before, (int64_t[]){ -1 }, 1);
+    KilnValue *front = last > 0 ? sliced(b, stated, 0, last) : NULL;
+    KilnValue *back = last < n - 1 ? sliced(b, stated, last + 1, n) : NULL;
+    list = last > 0 ? build(b, KILN_OP_concat, NULL, front, list, NULL) : list;
+    return last < n - 1 ? build(b, KILN_OP_concat, NULL, list, back, NULL) : list;
+}
+
+/* A 0 copies the extent, and any dim that data computes may be -1: what the others leave. Names are
+ * for those that are neither known nor left over. */
+static KilnValue *
+reshape_dims(const Builder *b, KilnValue *stated)
+{
+    KilnValue *x = kiln_node_operand(b->before, 0);
+    int64_t n = kiln_type_elements(&stated->type);
+    if (x->type.rank < 0 || n > KILN_MAX_RANK)
+        return NULL;
+    KilnValue *zero = number(b, KILN_DTYPE_i64, 0), *one = number(b, KILN_DTYPE_i64, 1);
+    KilnValue *dims = stated;
+    if (!kiln_attrs(b->before, reshape)->allowzero)
+        dims = chosen(b, build(b, KILN_OP_equal, NULL, stated, zero, NULL), extents_of(b, x, n),
+                      stated);
+    KilnValue *negative = build(b, KILN_OP_less, NULL, dims, zero, NULL);
+    KilnValue *others = chosen(b, negative, one, dims);
+    KilnValue *product = build(b, KILN_OP_reduce_prod, NULL, others, NULL, NULL);
+    KilnValue *divisor = build(b, KILN_OP_max, NULL, product, one, NULL);
+    KilnValue *all = build(b, KILN_OP_size, NULL, x, NULL, NULL);
+    KilnValue *meant = chosen(b, negative, build(b, KILN_OP_div, NULL, all, divisor, NULL), dims);
+    if (!meant)
+        return NULL;
+    KilnValue *list = infers(stated, n) ? stated : without_last(b, stated, n);
+    return list ? define(b, list, meant) : NULL;
+}
 
 /* A limit below 0 gives no element, as 0 does where the start is 0 or more. */
 static KilnValue *
@@ -153,6 +281,15 @@ widen_slice(const Builder *b)
     }
 }
 
+/* Other operators stand for @node where this operand is not known. */
+static KilnValue *
+stays(const Builder *b, KilnValue *value)
+{
+    (void)b;
+    (void)value;
+    return NULL;
+}
+
 /* Negative bounds count from the end; then they are clamped. */
 static KilnValue *
 slice_bounds(const Builder *b, KilnValue *bounds)
@@ -165,28 +302,17 @@ slice_bounds(const Builder *b, KilnValue *bounds)
         if ((axes && !axes->known) || (steps && (!steps->known || steps->known->v[i] < 1)))
             return NULL;
     }
-    const KilnAttrs_cast wide = kiln_cast_to(KILN_DTYPE_i64);
     widen_slice(b);
     KilnValue *list = kiln_build_ints(b->before->function, b->before, counted, (uint32_t)n);
     KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, 0), NULL, NULL);
     KilnValue *extents = build(b, KILN_OP_gather, NULL, shape, list, NULL);
     KilnValue *zero = number(b, KILN_DTYPE_i64, 0);
-    KilnValue *stated = build(b, KILN_OP_cast, &wide, bounds, NULL, NULL);
+    KilnValue *stated = wide(b, bounds);
     KilnValue *negative = build(b, KILN_OP_less, NULL, stated, zero, NULL);
     KilnValue *turned = build(b, KILN_OP_add, NULL, stated, extents, NULL);
-    KilnValue *counts =
-        negative && turned ? build(b, KILN_OP_where, NULL, negative, turned, stated) : NULL;
+    KilnValue *counts = chosen(b, negative, turned, stated);
     KilnValue *least = build(b, KILN_OP_max, NULL, counts, zero, NULL);
     return build(b, KILN_OP_min, NULL, least, extents, NULL);
-}
-
-/* Elements [@begin, @end) of @list. */
-static KilnValue *
-part_of(const Builder *b, KilnValue *list, int64_t begin, int64_t end)
-{
-    KilnValue *from = kiln_build_ints(b->before->function, b->before, &begin, 1);
-    KilnValue *to = kiln_build_ints(b->before->function, b->before, &end, 1);
-    return build(b, KILN_OP_slice, NULL, list, from, to);
 }
 
 /* The last part is what the others leave, so that types see that all of them are the whole. */
@@ -203,7 +329,7 @@ split_parts(const Builder *b, KilnValue *parts)
     KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, 0), NULL, NULL);
     KilnValue *whole = build(b, KILN_OP_gather, NULL, shape, place, NULL);
     KilnValue *defined = define_parts(b, parts, whole);
-    KilnValue *first = part_of(b, defined, 0, n - 1);
+    KilnValue *first = sliced(b, defined, 0, n - 1);
     KilnValue *sum = build(b, KILN_OP_reduce_sum, NULL, first, NULL, NULL);
     KilnValue *left = build(b, KILN_OP_sub, NULL, whole, sum, NULL);
     return build(b, KILN_OP_concat, NULL, first, left, NULL);
@@ -240,6 +366,7 @@ static const struct {
     KilnValue *(*mean)(const Builder *b, KilnValue *value); /* NULL: nothing is negative */
 } rows[] = {
     { KILN_OP_constant_of_shape, 0, NULL },
+    { KILN_OP_reshape, 1, reshape_dims },
     { KILN_OP_expand, 1, NULL },
     { KILN_OP_tile, 1, NULL },
     { KILN_OP_pad, 1, NULL },
@@ -248,7 +375,9 @@ static const struct {
     { KILN_OP_split, 1, split_parts },
     { KILN_OP_resize, 3, NULL },
     { KILN_OP_image_decoder, 1, NULL },
+    { KILN_OP_range, 0, stays },
     { KILN_OP_range, 1, range_limit },
+    { KILN_OP_range, 2, stays },
     { KILN_OP_slice, 1, slice_bounds },
     { KILN_OP_slice, 2, slice_bounds },
 };
@@ -266,8 +395,9 @@ kiln_op_defines_operand(KilnOp op, uint32_t i)
 static bool
 may_define(const KilnValue *value)
 {
-    int64_t n = value && !value->known && !value->extents ? kiln_type_elements(&value->type) : -1;
-    return n > 0 && n <= KILN_DEFINED_MAX && !kiln_value_constant(value) &&
+    int64_t n = value && !value->known ? kiln_type_elements(&value->type) : -1;
+    return n > 0 && n <= KILN_DEFINED_MAX && !has_all_elements(value) &&
+           !kiln_value_constant(value) &&
            (value->type.dtype == KILN_DTYPE_i64 || value->type.dtype == KILN_DTYPE_i32);
 }
 
@@ -281,9 +411,9 @@ kiln_node_define_operands(KilnNode *node, bool *out_changed, GError **error)
         KilnValue *value = rows[i].op == node->op ? kiln_node_operand(node, rows[i].operand) : NULL;
         if (!may_define(value))
             continue;
-        KilnValue *meant = rows[i].mean ? rows[i].mean(&builder, value) : value;
-        const bool done = meant && !why && rows[i].mean == split_parts;
-        KilnValue *defined = done ? meant : meant && !why ? define(&builder, meant) : NULL;
+        KilnValue *meant = rows[i].mean ? rows[i].mean(&builder, value) : value, *defined = meant;
+        if (meant && !why && rows[i].mean != split_parts && rows[i].mean != reshape_dims)
+            defined = define(&builder, meant, meant);
         if (why) {
             g_propagate_error(error, g_steal_pointer(&why));
             return FALSE;
@@ -292,6 +422,198 @@ kiln_node_define_operands(KilnNode *node, bool *out_changed, GError **error)
             kiln_node_set_operand(node, rows[i].operand, defined);
         *out_changed |= defined != NULL;
     }
+    return TRUE;
+}
+
+/* --- operators that others stand for --- */
+
+/* @node becomes @value, of the same type as far as that is known. */
+static void
+replace(KilnNode *node, KilnValue *value)
+{
+    kiln_value_replace(kiln_node_result(node, 0), value);
+    kiln_node_remove(node);
+}
+
+/* How many numbers lie from @start to in front of @limit: the quotient of doubles, rounded up. */
+static KilnValue *
+count_steps(const Builder *b, KilnValue *start, KilnValue *limit, KilnValue *step)
+{
+    const KilnAttrs_cast real = kiln_cast_to(KILN_DTYPE_f64);
+    KilnValue *distance = build(b, KILN_OP_sub, NULL, limit, start, NULL);
+    KilnValue *over = build(b, KILN_OP_cast, &real, distance, NULL, NULL);
+    KilnValue *under = build(b, KILN_OP_cast, &real, step, NULL, NULL);
+    KilnValue *quotient = build(b, KILN_OP_div, NULL, over, under, NULL);
+    KilnValue *whole = wide(b, build(b, KILN_OP_ceil, NULL, quotient, NULL, NULL));
+    return build(b, KILN_OP_max, NULL, whole, number(b, KILN_DTYPE_i64, 0), NULL);
+}
+
+/* 0 to in front of @n, which gets a name, times @step, and @start added. */
+static KilnValue *
+counted(const Builder *b, KilnValue *n, KilnValue *start, KilnValue *step)
+{
+    const KilnAttrs_cast own = kiln_cast_to(start->type.dtype);
+    KilnValue *zero = number(b, KILN_DTYPE_i64, 0), *one = number(b, KILN_DTYPE_i64, 1);
+    KilnValue *length = n ? define_all(b, n) : NULL;
+    KilnValue *places = build(b, KILN_OP_range, NULL, zero, length, one);
+    KilnValue *typed = build(b, KILN_OP_cast, &own, places, NULL, NULL);
+    KilnValue *scaled = build(b, KILN_OP_mul, NULL, typed, step, NULL);
+    return build(b, KILN_OP_add, NULL, scaled, start, NULL);
+}
+
+static bool
+is_settled(const KilnValue *value)
+{
+    return value->known || kiln_value_constant(value) || has_all_elements(value);
+}
+
+/* A range of which more than the limit is not known, or whose limit may lie below its start. */
+static KilnValue *
+counted_range(const Builder *b)
+{
+    const KilnNode *node = b->before;
+    KilnValue *start = kiln_node_operand(node, 0), *limit = kiln_node_operand(node, 1),
+              *step = kiln_node_operand(node, 2);
+    bool upwards = start->known && start->known->v[0] >= 0 && step->known && step->known->v[0] > 0;
+    if (upwards || (is_settled(start) && is_settled(limit) && is_settled(step)))
+        return NULL;
+    return counted(b, count_steps(b, start, limit, step), start, step);
+}
+
+/* The places that entry @i of the lists of a slice names, on an axis of @extent elements. */
+static KilnValue *
+sliced_places(const Builder *b, int64_t i, KilnValue *extent, int64_t by)
+{
+    KilnValue *zero = number(b, KILN_DTYPE_i64, 0), *one = number(b, KILN_DTYPE_i64, 1);
+    KilnValue *last = by < 0 ? build(b, KILN_OP_sub, NULL, extent, one, NULL) : extent, *bounds[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        KilnValue *list = wide(b, kiln_node_operand(b->before, k + 1));
+        KilnValue *stated = list ? sliced(b, list, i, i + 1) : NULL;
+        KilnValue *negative = build(b, KILN_OP_less, NULL, stated, zero, NULL);
+        KilnValue *turned = build(b, KILN_OP_add, NULL, stated, extent, NULL);
+        KilnValue *least = number(b, KILN_DTYPE_i64, k == 0 || by > 0 ? 0 : -1);
+        KilnValue *place = chosen(b, negative, turned, stated);
+        bounds[k] = build(b, KILN_OP_min, NULL, build(b, KILN_OP_max, NULL, place, least, NULL),
+                          last, NULL);
+    }
+    KilnValue *scalar = kiln_build_ints(b->before->function, b->before, NULL, 0), *ends[2];
+    for (uint32_t k = 0; k < 2; k++)
+        ends[k] = build(b, KILN_OP_reshape, NULL, bounds[k], scalar, NULL);
+    KilnValue *step = number(b, KILN_DTYPE_i64, by);
+    KilnValue *n = ends[0] && ends[1] ? count_steps(b, ends[0], ends[1], step) : NULL;
+    return n ? counted(b, n, ends[0], step) : NULL;
+}
+
+/* A slice that data bounds and that goes backwards on an axis: one axis after the other, by their
+ * places. */
+static KilnValue *
+turned_slice(const Builder *b)
+{
+    const KilnNode *node = b->before;
+    KilnValue *x = kiln_node_operand(node, 0), *axes = kiln_node_operand(node, 3);
+    const KilnValue *steps = kiln_node_operand(node, 4);
+    bool backwards = false, settled = true;
+    int64_t n = kiln_type_elements(&node->operands[1].value->type);
+    for (int64_t i = 0; steps && steps->known && i < n; i++)
+        backwards |= steps->known->v[i] < 0;
+    for (uint32_t k = 1; k < 3; k++)
+        settled &= is_settled(kiln_node_operand(node, k));
+    if (!backwards || settled || n < 1 || x->type.rank < 0 || (axes && !axes->known))
+        return NULL;
+    KilnFunction *function = node->function;
+    for (int64_t i = 0; i < n && x; i++) {
+        int axis = kiln_type_axis(&x->type, axes ? axes->known->v[i] : i);
+        int64_t by = steps->known->v[i];
+        KilnValue *place = kiln_build_ints(function, b->before, (int64_t[]){ axis }, 1);
+        KilnValue *shape = build(b, KILN_OP_shape, NULL, x, NULL, NULL);
+        KilnValue *extent = build(b, KILN_OP_gather, NULL, shape, place, NULL);
+        const KilnAttrs_gather along = { .axis = axis };
+        KilnValue *list = axis >= 0 && extent ? sliced_places(b, i, extent, by) : NULL;
+        x = list ? build(b, KILN_OP_gather, &along, x, list, NULL) : NULL;
+    }
+    return x;
+}
+
+/* --- dims that only data shows to be equal --- */
+
+static bool
+hangs_on_data(const KilnType *type, int d)
+{
+    return type->open[d] && kiln_dim_hangs_on_data(type->open[d]);
+}
+
+/* Dim @d of operand @i of @node, a concat, is that of the result by what data decides alone. */
+static bool
+must_agree(const KilnNode *node, uint32_t i, int d)
+{
+    const KilnType *x = &node->operands[i].value->type, *y = &node->results[0].type;
+    return !kiln_type_equal_dims(x, d, y, d) && (hangs_on_data(x, d) || hangs_on_data(y, d));
+}
+
+/* The operand of @node that the result has dim @d of. */
+static uint32_t
+source_of(const KilnNode *node, int d)
+{
+    uint32_t i = 0;
+    while (i + 1 < node->n_operands &&
+           !kiln_type_equal_dims(&node->operands[i].value->type, d, &node->results[0].type, d))
+        i++;
+    return i;
+}
+
+static KilnValue *
+extent_of(const Builder *b, uint32_t i, int d)
+{
+    KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, i), NULL, NULL);
+    return shape ? sliced(b, shape, d, d + 1) : NULL;
+}
+
+gboolean
+kiln_concat_define(KilnNode *node, bool *out_changed, GError **error)
+{
+    const KilnType *y = &node->results[0].type;
+    int axis = node->op != KILN_OP_concat || y->rank < 0
+                   ? -1
+                   : kiln_type_axis(y, kiln_attrs(node, concat)->axis);
+    g_autoptr(GError) why = NULL;
+    const Builder b = { node, &why };
+    for (uint32_t i = 0; axis >= 0 && i < node->n_operands; i++) {
+        bool differs = false;
+        KilnValue *dims = NULL;
+        for (int d = 0; d < y->rank; d++)
+            differs |= d != axis && must_agree(node, i, d);
+        for (int d = 0; differs && d < y->rank; d++) {
+            KilnValue *dim =
+                extent_of(&b, d != axis && must_agree(node, i, d) ? source_of(node, d) : i, d);
+            dims = d ? build(&b, KILN_OP_concat, NULL, dims, dim, NULL) : dim;
+        }
+        const KilnAttrs_reshape exact = { .allowzero = true };
+        KilnValue *whole = kiln_node_operand(node, i);
+        KilnValue *x = dims ? build(&b, KILN_OP_reshape, &exact, whole, dims, NULL) : NULL;
+        if (x)
+            kiln_node_set_operand(node, i, x);
+        *out_changed |= x != NULL;
+    }
+    if (!why)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return FALSE;
+}
+
+gboolean
+kiln_node_define_by_others(KilnNode *node, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    const Builder b = { node, &why };
+    KilnValue *value = node->op == KILN_OP_range   ? counted_range(&b)
+                       : node->op == KILN_OP_slice ? turned_slice(&b)
+                                                   : NULL;
+    if (why) {
+        g_propagate_error(error, g_steal_pointer(&why));
+        return FALSE;
+    }
+    if (value)
+        replace(node, value);
     return TRUE;
 }
 
@@ -315,10 +637,8 @@ kiln_compress_define(KilnNode *node, GError **error)
         kiln_node_reinfer(places->def, &why);
     KilnValue *list = build(&b, KILN_OP_reshape, NULL, places, line, NULL);
     KilnValue *result = build(&b, KILN_OP_gather, &attrs, data, list, NULL);
-    if (result) {
-        kiln_value_replace(kiln_node_result(node, 0), result);
-        kiln_node_remove(node);
-    }
+    if (result)
+        replace(node, result);
     if (why)
         g_propagate_error(error, g_steal_pointer(&why));
     return result != NULL;
