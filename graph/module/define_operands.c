@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operands that decide shapes and that data computes: their elements get names. What may be
  * negative is brought into the bounds first, as the operator means it. */
+#include "graph/dim/dim_defined.h"
 #include "graph/module/define.h"
 #include "graph/op/bounds.h"
 #include "graph/op/concat.h"
@@ -92,7 +93,7 @@ static KilnValue *
 define_all(const Builder *b, KilnValue *value)
 {
     uint32_t n = (uint32_t)kiln_type_elements(&value->type);
-    const char *names[KILN_DEFINED_MAX];
+    const char *names[KILN_MAX_RANK];
     const int64_t most = most_of(b->before);
     kiln_foreach_use (use, value) {
         if (defines_up_to(use->user, n, most))
@@ -110,7 +111,7 @@ static KilnValue *
 define_parts(const Builder *b, KilnValue *parts, KilnValue *whole)
 {
     uint32_t n = (uint32_t)kiln_type_elements(&parts->type);
-    const char *names[KILN_DEFINED_MAX];
+    const char *names[KILN_MAX_RANK];
     KilnValue *sum = build(b, KILN_OP_reduce_sum, NULL, parts, NULL, NULL);
     KilnValue *over = build(b, KILN_OP_sub, NULL, sum, whole, NULL);
     KilnValue *list = build(b, KILN_OP_concat, NULL, parts, over, NULL);
@@ -323,7 +324,7 @@ split_parts(const Builder *b, KilnValue *parts)
     int64_t n = kiln_type_elements(&parts->type);
     int64_t axis =
         x->type.rank < 0 ? -1 : kiln_type_axis(&x->type, kiln_attrs(b->before, split)->axis);
-    if (n < 2 || n >= KILN_DEFINED_MAX || axis < 0)
+    if (n < 2 || n >= KILN_MAX_RANK || axis < 0)
         return NULL;
     KilnValue *place = kiln_build_ints(b->before->function, b->before, &axis, 1);
     KilnValue *shape = build(b, KILN_OP_shape, NULL, kiln_node_operand(b->before, 0), NULL, NULL);
@@ -396,7 +397,7 @@ static bool
 may_define(const KilnValue *value)
 {
     int64_t n = value && !value->known ? kiln_type_elements(&value->type) : -1;
-    return n > 0 && n <= KILN_DEFINED_MAX && !has_all_elements(value) &&
+    return n > 0 && n <= KILN_MAX_RANK && !has_all_elements(value) &&
            !kiln_value_constant(value) &&
            (value->type.dtype == KILN_DTYPE_i64 || value->type.dtype == KILN_DTYPE_i32);
 }
