@@ -36,6 +36,7 @@ typedef struct {
     uint32_t n_begun, n_ended;
     int64_t step;
     int threads;           /* of each kernel */
+    KilnTextHeap *texts;   /* what the run makes */
     const KilnInstr *stop; /* a definition whose numbers are wanted, nothing else; or NULL */
     int64_t *numbers;      /* of @stop */
 } Machine;
@@ -364,6 +365,18 @@ check_time(const Machine *machine, const KilnKernel *kernel, const KilnInstr *in
 }
 
 static gboolean
+throw_reason(const Machine *machine, const KilnInstr *instr, const char *reason, GError **error)
+{
+    GError *of_texts = kiln_text_heap_take_error(machine->texts);
+    const char *label = kiln_instr_label(instr), *name = kiln_instr_info(instr->kind)->name;
+    if (!of_texts)
+        return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", label, name, reason);
+    g_propagate_error(error, of_texts);
+    kiln_prefix_error(error, "%s (%s): ", label, name);
+    return FALSE;
+}
+
+static gboolean
 compute(Machine *machine, const KilnInstr *instr, GError **error)
 {
     if (instr->kind == KILN_INSTR_call && instr->declaration && instr->declaration->body)
@@ -403,15 +416,15 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
                                    .form = form,
                                    .prepared = flows ? (void *)&flow : address_of(prepared),
                                    .threads = machine->threads,
-                                   .run_seed = &machine->run->seed });
+                                   .run_seed = &machine->run->seed,
+                                   .texts = machine->texts });
         if (reason == kiln_flow_failed) {
             g_propagate_error(error, flow.error);
             kiln_prefix_error(error, "%s (%s): ", kiln_instr_label(instr),
                               kiln_instr_info(instr->kind)->name);
             good = FALSE;
-        } else if (reason)
-            good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
-                              kiln_instr_info(instr->kind)->name, reason);
+        } else
+            good = !reason || throw_reason(machine, instr, reason, error);
     }
     return good;
 }
@@ -665,6 +678,7 @@ has_flow(const KilnIRFunction *function)
 static gboolean
 run_machine(Machine *machine, GError **error)
 {
+    kiln_text_heap_limit(machine->texts, kiln_limits_current().bytes);
     if (!set_up(machine, error) || !set_up_arena(machine, error))
         return FALSE;
     bool apart = machine->run->apart && machine->threads > 1 && !machine->stop &&
@@ -687,6 +701,7 @@ interpret(const KilnIRFunction *function, const KilnTarget *target, const KilnIn
                         .owned = g_new0(GBytes *, n + 1),
                         .held = g_ptr_array_new_with_free_func(kiln_free),
                         .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref),
+                        .texts = kiln_text_heap_new(),
                         .stop = stop,
                         .numbers = numbers };
     gboolean good = run_machine(&machine, error);
@@ -700,6 +715,7 @@ interpret(const KilnIRFunction *function, const KilnTarget *target, const KilnIn
     g_free(machine.owned);
     g_ptr_array_unref(machine.bytes);
     g_ptr_array_unref(machine.held);
+    kiln_text_heap_free(machine.texts);
     return good;
 }
 

@@ -277,6 +277,29 @@ kiln_ir_input_domain(const KilnBuffer *input)
 
 /* --- tensors --- */
 
+/* Words of a few letters. Most tensors have some of them twice. */
+static KilnTensor *
+random_words(const KilnType *type, uint64_t stream, GError **error)
+{
+    enum {
+        LETTERS = 5,
+        LONGEST = 4
+    };
+    size_t n = (size_t)kiln_type_elements(type);
+    g_autofree KilnText *texts = g_new(KilnText, n + 1);
+    g_autofree char *letters = g_new(char, n *LONGEST + 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t draw = (uint64_t)(kiln_random_unit(stream, i) * 0x1p32);
+        char *word = letters + i * LONGEST;
+        texts[i] = (KilnText){ word, 1 + draw % LONGEST };
+        for (size_t k = 0; k < texts[i].length; k++) {
+            draw /= LETTERS;
+            word[k] = (char)('a' + draw % LETTERS);
+        }
+    }
+    return kiln_tensor_new_texts(type, texts, n, error);
+}
+
 KilnTensor *
 kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name, uint64_t seed,
                    GError **error)
@@ -288,8 +311,8 @@ kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *n
     size_t size = kiln_dtype_size(type->dtype);
     if (elements < 0)
         return kiln_throw_null(error, KILN_ERROR_SHAPE, "%s: its shape is not known", name);
-    if (size == 0)
-        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "%s: strings are never random", name);
+    if (type->dtype == KILN_DTYPE_string)
+        return random_words(&plain, kiln_random_seed(seed, name), error);
     void *data;
     g_autoptr(GBytes) bytes = kiln_bytes_new((size_t)elements, size, &data, error);
     if (!bytes)

@@ -24,8 +24,8 @@ KilnDomain kiln_module_input_domain(const KilnModule *module, guint i,
 /** The domain of an input of an IR function. */
 KilnDomain kiln_ir_input_domain(const KilnBuffer *input);
 
-/** Draws a tensor of @type (static, plain) from @domain. @seed and @name select the stream. Fails
- * with KILN_ERROR_UNSUPPORTED for strings, KILN_ERROR_SHAPE for open types. */
+/** Draws a tensor of @type (static, plain) from @domain, or short words. @seed and @name select the
+ * stream. Fails with KILN_ERROR_SHAPE for open types. */
 KilnTensor *kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name,
                                uint64_t seed, GError **error);
 

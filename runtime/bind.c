@@ -501,6 +501,7 @@ kiln_specialisation_unref(KilnSpecialisation *specialisation)
     g_free(specialisation->slots);
     free_bytes_array(specialisation->values, specialisation->inputs.n);
     free_bytes_array(specialisation->weights, specialisation->n_weights);
+    g_free(specialisation->text_weights);
     free_bytes_array(specialisation->states, specialisation->n_states);
     kiln_folder_free(specialisation->folder);
     kiln_info_list_clear(&specialisation->inputs);

@@ -58,7 +58,8 @@ typedef struct KilnSpecialisation {
     uint32_t n_calls;
     KilnSlot *slots;
     uint32_t n_slots;
-    GBytes **weights; /* aligned views; NULL: only packed kernels read it */
+    GBytes **weights;   /* aligned views; NULL: only packed kernels read it */
+    bool *text_weights; /* per weight: its elements are strings */
     uint32_t n_weights;
     GBytes **states; /* initial bytes of weights that instructions write: a copy per session */
     uint32_t n_states;

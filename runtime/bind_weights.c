@@ -430,6 +430,8 @@ view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
     if (!weight->constant)
         return zeros(&weight->type, error);
     const KilnTensor *tensor = weight->constant->tensor;
+    if (tensor->type.dtype == KILN_DTYPE_string) /* only these bytes hold their texts */
+        return kiln_tensor_view(tensor, error);
     const void *data =
         tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
     size_t unit = MAX(kiln_dtype_size(tensor->type.dtype), (size_t)1);
@@ -508,6 +510,11 @@ static GBytes *
 stored_view(const KilnBinder *binder, const KilnBuffer *weight, bool state, uint32_t i,
             GError **error)
 {
+    const KilnTensor *tensor = weight->constant ? weight->constant->tensor : NULL;
+    if (weight->type.dtype == KILN_DTYPE_string) /* it stands in the text */
+        return tensor ? kiln_tensor_view(tensor, error)
+                      : kiln_throw_null(error, KILN_ERROR_INVALID,
+                                        "weight %s: expected strings in the text", weight->name);
     KilnSectionKind kind = state ? KILN_SECTION_STATE : KILN_SECTION_WEIGHT;
     uint64_t size = (uint64_t)kiln_type_bytes(&weight->type);
     const KilnProgramFile *stored = binder->options->stored;
@@ -535,11 +542,15 @@ view_plain(Weights *weights, GError **error)
         out->weights = g_new0(GBytes *, list->len + 1);
         out->states = g_new0(GBytes *, list->len + 1);
     }
+    if (!out->text_weights)
+        out->text_weights = g_new0(bool, list->len + 1);
     for (guint i = 0; i < list->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(list, i);
         bool state = binder->written[weight->id];
         GBytes **to = state ? &out->states[out->n_states] : &out->weights[out->n_weights];
         binder->place[weight->id] = state ? out->n_states++ : out->n_weights++;
+        if (!state)
+            out->text_weights[binder->place[weight->id]] = weight->type.dtype == KILN_DTYPE_string;
         if (!binder->read_plain[weight->id] || *to)
             continue;
         *to = binder->options->stored

@@ -206,9 +206,7 @@ check_node(Check *check, const KilnNode *node)
         KilnTensorKind kind = kiln_attrs(node, const)->value->tensor->kind;
         if (!kiln_tensor_is_readable(kiln_attrs(node, const)->value->tensor))
             add(check, node, "Constant", check->opset,
-                kind == KILN_TENSOR_SPARSE    ? "the constant is sparse"
-                : kind == KILN_TENSOR_STRINGS ? "the constant holds strings"
-                                              : "the constant is extern");
+                kind == KILN_TENSOR_SPARSE ? "the constant is sparse" : "the constant is extern");
         return;
     }
     if (kiln_op_is_flow(node->op)) /* a run decides what of its subgraphs runs */

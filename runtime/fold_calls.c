@@ -154,21 +154,30 @@ find_results(KilnFoldGroup *group, const bool *wanted, GError **error)
 
 /* --- digests --- */
 
+/* The elements of @tensor: the texts of strings, not their addresses. */
+static gboolean
+add_elements(const KilnTensor *tensor, KilnDigest *digest, GError **error)
+{
+    size_t size;
+    bool as_is = tensor->kind == KILN_TENSOR_DATA && tensor->type.dtype != KILN_DTYPE_string;
+    g_autoptr(GBytes) view = as_is ? g_bytes_ref(tensor->bytes)
+                             : tensor->type.dtype == KILN_DTYPE_string
+                                 ? kiln_tensor_stored(tensor, error)
+                                 : kiln_tensor_view(tensor, error);
+    const void *data = view ? g_bytes_get_data(view, &size) : NULL;
+    if (view)
+        kiln_digest_add(digest, data, size);
+    return view != NULL;
+}
+
 static gboolean
 add_weights(const KilnIRFunction *function, KilnDigest *digest, GError **error)
 {
     for (guint i = 0; i < function->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(function->weights, i);
         const KilnTensor *tensor = weight->constant ? weight->constant->tensor : NULL;
-        if (!tensor)
-            continue;
-        size_t size;
-        g_autoptr(GBytes) view = tensor->kind == KILN_TENSOR_DATA ? g_bytes_ref(tensor->bytes)
-                                                                  : kiln_tensor_view(tensor, error);
-        if (!view)
+        if (tensor && !add_elements(tensor, digest, error))
             return FALSE;
-        const void *data = g_bytes_get_data(view, &size);
-        kiln_digest_add(digest, data, size);
     }
     return TRUE;
 }
@@ -199,8 +208,11 @@ add_inputs(const KilnFolder *folder, const bool *reads, KilnTensor *const *value
            KilnDigest *digest)
 {
     for (uint32_t i = 0; i < folder->n_inputs; i++) {
+        bool texts = reads[i] && values[i]->type.dtype == KILN_DTYPE_string;
         size_t size = 0;
-        const void *data = reads[i] ? g_bytes_get_data(values[i]->bytes, &size) : NULL;
+        g_autoptr(GBytes) stored = texts ? kiln_tensor_stored(values[i], NULL) : NULL;
+        GBytes *bytes = texts ? stored : reads[i] ? values[i]->bytes : NULL;
+        const void *data = bytes ? g_bytes_get_data(bytes, &size) : NULL;
         kiln_digest_add(digest, data, size);
     }
 }

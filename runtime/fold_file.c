@@ -107,14 +107,25 @@ check(GBytes *file, const KilnDigest *key, const KilnType *types, uint32_t n)
     return kiln_digest_equal(&header.content, &digest);
 }
 
+/* Strings are addresses, which no file can hold. */
+static bool
+holds_strings(const KilnType *types, uint32_t n)
+{
+    bool holds = false;
+    for (uint32_t i = 0; i < n; i++)
+        holds |= types[i].dtype == KILN_DTYPE_string;
+    return holds;
+}
+
 bool
 kiln_fold_file_load(const char *directory, const KilnDigest *key, const KilnType *types, uint32_t n,
                     KilnTensor **out)
 {
     g_autofree char *path = path_of(directory, key);
     bool mapped;
-    g_autoptr(GBytes) file =
-        check_directory(directory, NULL) ? kiln_file_map_regular(path, &mapped) : NULL;
+    g_autoptr(GBytes) file = check_directory(directory, NULL) && !holds_strings(types, n)
+                                 ? kiln_file_map_regular(path, &mapped)
+                                 : NULL;
     if (!file || !check(file, key, types, n))
         return false;
     size_t at = first_offset(n);
@@ -136,8 +147,11 @@ kiln_fold_file_store(const char *directory, const KilnDigest *key, KilnTensor *c
 {
     static const char padding[PAGE];
     g_autofree uint64_t *sizes = g_new0(uint64_t, n + 1);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        if (holds_strings(&tensors[i]->type, 1))
+            return false;
         sizes[i] = g_bytes_get_size(tensors[i]->bytes);
+    }
     Header header = {
         .version = VERSION, .n = n, .content = digest_of(key, sizes, n), .key = *key
     };

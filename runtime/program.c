@@ -9,6 +9,7 @@
 #include "runtime/open/template.h"
 #include "runtime/open/zeros.h"
 
+#include "graph/texts.h"
 #include "graph/base/budget.h"
 #include "graph/base/map_file.h"
 #include "graph/module/define.h"
@@ -128,6 +129,19 @@ kiln_program_input_named(const KilnProgram *program, const char *what, const cha
     return i;
 }
 
+/* A reference to @value, or a copy with the texts of its strings. */
+static GBytes *
+value_of(const KilnProgram *program, unsigned i, GBytes *value, GError **error)
+{
+    const KilnTensorInfo *info = &program->model->inputs.info[i];
+    size_t size;
+    const void *data = g_bytes_get_data(value, &size);
+    int64_t n = (int64_t)(size / sizeof(KilnText *));
+    if (info->dtype != KILN_DTYPE_string)
+        return g_bytes_ref(value);
+    return kiln_texts_check(data, n, info->name, error) ? kiln_texts_copy(data, n, error) : NULL;
+}
+
 /* Which inputs are constant, and the values that are known already. */
 static gboolean
 read_constants(KilnProgram *program, const KilnCompileOptions *options, GError **error)
@@ -146,8 +160,9 @@ read_constants(KilnProgram *program, const KilnCompileOptions *options, GError *
             return kiln_throw(error, KILN_ERROR_USAGE, "constant %s: stated twice",
                               constant->input);
         program->constness[i] = compile ? KILN_CONSTNESS_COMPILE : KILN_CONSTNESS_RUN;
-        if (compile && constant->value)
-            program->values[i] = g_bytes_ref(constant->value);
+        if (compile && constant->value &&
+            !(program->values[i] = value_of(program, (unsigned)i, constant->value, error)))
+            return FALSE;
     }
     return TRUE;
 }

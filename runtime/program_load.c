@@ -41,6 +41,9 @@ kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section
     if (constant->tensor->kind != KILN_TENSOR_EXTERN)
         return TRUE;
     g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(file->bytes, section->offset, section->size);
+    if (constant->type.dtype == KILN_DTYPE_string)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "constant %s: expected strings in the text, found bytes", constant->name);
     /* Literals lie there as the model stored them, weights as kernels read them. */
     bool stored = (int64_t)section->size == kiln_tensor_stored_bytes(&constant->type);
     KilnTensor *tensor = stored ? kiln_tensor_new_stored(&constant->type, bytes, error)

@@ -50,15 +50,18 @@ choose_forms(const KilnIRModule *ir, const uint32_t *readers)
     KilnConstantForm *forms = g_new(KilnConstantForm, n + 1);
     for (guint i = 0; i < n; i++) {
         const KilnConstant *constant = g_ptr_array_index(ir->module->constants, i);
+        bool texts = constant->type.dtype == KILN_DTYPE_string; /* addresses, which no file holds */
         bool big = constant->tensor && kiln_tensor_storage(constant->tensor) > INLINE_BYTES;
-        forms[i] = !readers[i] ? KILN_CONSTANT_LEFT_OUT
-                   : big       ? KILN_CONSTANT_EXTERN
-                               : KILN_CONSTANT_WHOLE;
+        forms[i] = !readers[i]     ? KILN_CONSTANT_LEFT_OUT
+                   : big && !texts ? KILN_CONSTANT_EXTERN
+                                   : KILN_CONSTANT_WHOLE;
     }
     for (guint i = 0; i < entry->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(entry->weights, i);
         if (weight->constant && forms[weight->constant->id] == KILN_CONSTANT_LEFT_OUT)
-            forms[weight->constant->id] = KILN_CONSTANT_EXTERN;
+            forms[weight->constant->id] = weight->type.dtype == KILN_DTYPE_string
+                                              ? KILN_CONSTANT_WHOLE
+                                              : KILN_CONSTANT_EXTERN;
     }
     return forms;
 }
@@ -117,6 +120,24 @@ add_array(KilnProgramWriter *writer, KilnSectionKind kind, GBytes *const *array,
     for (uint32_t i = 0; i < n; i++) {
         if (array[i])
             kiln_program_writer_add(writer, kind, i, array[i]);
+    }
+}
+
+/* Nothing reads these values any more, only their size: zeros stand for the addresses of strings.
+ */
+static void
+add_values(KilnProgramWriter *writer)
+{
+    const KilnProgram *program = writer->program;
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        GBytes *value = program->values[i];
+        gsize size = value ? g_bytes_get_size(value) : 0;
+        g_autoptr(GBytes) zeros = NULL;
+        if (!value)
+            continue;
+        if (program->inputs.info[i].dtype == KILN_DTYPE_string)
+            value = zeros = g_bytes_new_take(g_malloc0(size), size);
+        kiln_program_writer_add(writer, KILN_SECTION_VALUE, i, value);
     }
 }
 
@@ -195,7 +216,7 @@ write_open(const KilnProgram *program, const KilnTemplate *template, const KilnP
     }
     add_forms(&writer, packed, template->n_calls);
     add_constants(&writer, forms, readers);
-    add_array(&writer, KILN_SECTION_VALUE, program->values, program->inputs.n);
+    add_values(&writer);
     add_output_names(&writer, template->function, &program->outputs);
     return kiln_program_writer_write(&writer, path, error);
 }
@@ -236,10 +257,13 @@ save_static(KilnProgram *program, const char *path, GError **error)
         return FALSE;
     }
     add_calls(&writer, made);
-    add_array(&writer, KILN_SECTION_WEIGHT, made->weights, made->n_weights);
+    for (uint32_t i = 0; i < made->n_weights; i++) {
+        if (made->weights[i] && !made->text_weights[i])
+            kiln_program_writer_add(&writer, KILN_SECTION_WEIGHT, i, made->weights[i]);
+    }
     add_array(&writer, KILN_SECTION_STATE, made->states, made->n_states);
     add_constants(&writer, forms, readers);
-    add_array(&writer, KILN_SECTION_VALUE, program->values, program->inputs.n);
+    add_values(&writer);
     add_output_names(&writer, made->function, &made->outputs);
     return kiln_program_writer_write(&writer, path, error);
 }

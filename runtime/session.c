@@ -243,6 +243,7 @@ fill_calls(KilnSession *session)
             .prepared = prepared_of(session, c),
             .threads = call->parallel ? session->threads : 1,
             .run_seed = &session->run_seed,
+            .texts = session->texts,
         };
         session->draws |= kiln_instr_stream(call->instr) != NULL;
     }
@@ -327,6 +328,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
         return NULL;
     g_autoptr(KilnSession) session = g_new0(KilnSession, 1);
     session->program = kiln_program_ref(program);
+    session->texts = kiln_session_new_texts(program);
     session->threads = options.threads ? options.threads : program->threads;
     session->parallel_for = options.parallel_for ? options.parallel_for : program->parallel_for;
     session->pool = options.parallel_for ? options.pool : program->pool;
@@ -367,6 +369,7 @@ kiln_session_free(KilnSession *session)
     g_free(session->ranges);
     g_free(session->data);
     g_free(session->outputs);
+    kiln_text_heap_free(session->texts);
     kiln_program_unref(session->program);
     kiln_budget_unref(session->budget);
     g_free(session);
@@ -608,6 +611,8 @@ static gboolean
 throw_run(const KilnSession *session, uint32_t c, const char *message, GError **error)
 {
     const KilnInstr *instr = session->made->calls[c].instr;
+    if (kiln_session_lacks_texts(session, instr, error))
+        return FALSE;
     return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                       kiln_instr_info(instr->kind)->name, message);
 }
@@ -742,6 +747,8 @@ kiln_session_run(KilnSession *session, GError **error)
     }
     if ((session->ranges_changed && !check_ranges(session, error)) ||
         !kiln_session_carry_ready(session, error))
+        return FALSE;
+    if (!kiln_session_begin_texts(session, error))
         return FALSE;
     bool folded = kiln_session_has_folded(session);
     if (folded && !kiln_session_pin_folded(session, error))

@@ -4,6 +4,7 @@
 #define KILN_RUNTIME_SESSION_H
 
 #include "graph/base/budget.h"
+#include "graph/texts.h"
 #include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
@@ -91,6 +92,7 @@ struct KilnSession {
     void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
                                        object */
     KilnProfileEntry **entries;     /* in one block with their data; NULL unless it profiles */
+    KilnTextHeap *texts;            /* what the last run made */
     KilnPoison *poison;             /* NULL unless it poisons */
     struct KilnFlows *flows;        /* of its branches and loops; NULL: there are none */
     bool lost;                      /* what is made is of no use: a definition failed */
@@ -130,6 +132,15 @@ void kiln_session_refill(KilnSession *session, bool anew);
 
 /** Drops what was made for the shapes of the last run. */
 void kiln_session_drop(KilnSession *session);
+
+/* --- strings (session_texts.c) --- */
+
+KilnTextHeap *kiln_session_new_texts(const KilnProgram *program);
+/** Before the calls of a run: the strings of inputs are UTF-8, which callers may change between two
+ * runs, and those of the last run are forgotten. */
+gboolean kiln_session_begin_texts(KilnSession *session, GError **error);
+/** True, and an error, where @instr failed because the heap has no memory. */
+bool kiln_session_lacks_texts(const KilnSession *session, const KilnInstr *instr, GError **error);
 
 /* --- carried values (session_carry.c) --- */
 

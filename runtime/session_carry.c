@@ -28,6 +28,10 @@ check_pair(const KilnSession *session, unsigned output, unsigned input, GError *
                               to);
     }
     const KilnType *out = &program->outputs.types[output], *in = &program->inputs.types[input];
+    if (in->dtype == KILN_DTYPE_string)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "input %s: strings are not carried, because the next run forgets them",
+                          to);
     if (out->dtype == in->dtype && (out->rank == in->rank || out->rank < 0 || in->rank < 0))
         return TRUE;
     g_autofree char *expected = kiln_type_to_string(in), *found = kiln_type_to_string(out);

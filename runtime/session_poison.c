@@ -59,6 +59,17 @@ run_on_poison(KilnSession *session, GError **error)
     return TRUE;
 }
 
+/* The bytes of equal strings before the first that differ. */
+static size_t
+equal_texts(const char *found, const char *want, size_t size)
+{
+    const KilnText *const *x = (const void *)found, *const *y = (const void *)want;
+    size_t i = 0;
+    while (i < size / sizeof *x && kiln_text_equal(x[i], y[i]))
+        i++;
+    return i * sizeof *x;
+}
+
 static gboolean
 compare_results(const KilnSession *session, const GPtrArray *expected, GError **error)
 {
@@ -66,6 +77,8 @@ compare_results(const KilnSession *session, const GPtrArray *expected, GError **
     for (unsigned i = 0; i < expected->len; i++) {
         size_t size, at = 0;
         const char *found = result_at(session, i, &size), *want = g_ptr_array_index(expected, i);
+        if (i < n_outputs && session->made->outputs.info[i].dtype == KILN_DTYPE_string)
+            at = equal_texts(found, want, size); /* two runs have them at other addresses */
         while (at < size && found[at] == want[at])
             at++;
         if (at == size)

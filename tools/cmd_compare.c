@@ -164,7 +164,8 @@ tolerance_for(const Compare *compare, const KilnTensor *a, const KilnTensor *b, 
 {
     *out = compare->stated;
     const Reach *reach = compare->reach;
-    if (!compare->by_class || a->kind == KILN_TENSOR_STRINGS || reach->numerics == KILN_NUMERICS_L)
+    if (!compare->by_class || a->type.dtype == KILN_DTYPE_string ||
+        reach->numerics == KILN_NUMERICS_L)
         return TRUE;
     *out = (KilnTolerance){ .bits = reach->numerics == KILN_NUMERICS_E };
     KilnErrorTerms terms = compare->terms;

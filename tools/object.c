@@ -313,6 +313,11 @@ print_all(const Work *work, KilnProgram *program, const char *name, const char *
         return FALSE;
     const KilnSpecialisation *made =
         program->open ? NULL : g_ptr_array_index(program->specialisations, 0);
+    for (uint32_t i = 0; made && i < made->n_weights; i++) {
+        if (made->weights[i] && made->text_weights[i])
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                              "an object holds no constant strings: compile to a program file");
+    }
     const Source from = { file, made, name, source };
     print_source(&from, included);
     print_header(program, made, name, header);

@@ -2,7 +2,9 @@
 /* Summaries of tensors. */
 #include "tools/summary.h"
 
+#include "graph/base/names.h"
 #include "graph/base/number.h"
+#include "graph/texts.h"
 #include "runtime/tensors/file.h"
 #include "tools/command.h"
 
@@ -100,10 +102,42 @@ label_of(char **labels, int64_t index)
     return NULL;
 }
 
+/* The first strings. */
+static void
+print_texts(const KilnTensor *tensor)
+{
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
+    const KilnText *const *elements = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
+    int64_t n = elements ? kiln_type_elements(&tensor->type) : 0;
+    for (int64_t i = 0; i < MIN(n, (int64_t)TOP); i++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        kiln_text_print(kiln_text_of(elements[i]), text);
+        printf("  %6" G_GINT64_FORMAT "  %s\n", i, text->str);
+    }
+    if (n > TOP)
+        printf("  and %" G_GINT64_FORMAT " more\n", n - TOP);
+}
+
+static void
+write_texts(KilnJson *json, const KilnTensor *tensor)
+{
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
+    const KilnText *const *elements = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
+    int64_t n = elements ? kiln_type_elements(&tensor->type) : 0;
+    kiln_json_array(json, "first");
+    for (int64_t i = 0; i < MIN(n, (int64_t)TOP); i++) {
+        const KilnText text = kiln_text_of(elements[i]);
+        g_autofree char *copy = g_strndup(text.text, text.length);
+        kiln_json_string(json, NULL, copy);
+    }
+    kiln_json_end_array(json);
+}
+
 void
 kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
 {
-    Summary summary = summarise(tensor);
+    bool texts = tensor->type.dtype == KILN_DTYPE_string;
+    Summary summary = texts ? (Summary){ 0 } : summarise(tensor);
     g_autofree char *type = kiln_type_to_string(&tensor->type);
     g_autofree char *shown = kiln_one_line(name);
     printf("%s: %s", shown, type);
@@ -112,6 +146,8 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
     if (summary.n_nan)
         printf(" NaN %" G_GINT64_FORMAT, summary.n_nan);
     printf("\n");
+    if (texts)
+        print_texts(tensor);
     for (int i = 0; i < summary.n_top; i++) {
         const char *text = label_of(labels, summary.top[i]);
         g_autofree char *label = text ? kiln_one_line(text) : NULL;
@@ -123,10 +159,16 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
 void
 kiln_summary_write(KilnJson *json, const char *name, const KilnTensor *tensor, char **labels)
 {
-    Summary summary = summarise(tensor);
+    bool texts = tensor->type.dtype == KILN_DTYPE_string;
+    Summary summary = texts ? (Summary){ 0 } : summarise(tensor);
     kiln_json_object(json, NULL);
     kiln_json_string(json, "name", name);
     kiln_json_type(json, "type", &tensor->type);
+    if (texts) {
+        write_texts(json, tensor);
+        kiln_json_end_object(json);
+        return;
+    }
     kiln_json_number(json, "min", summary.min);
     kiln_json_number(json, "max", summary.max);
     kiln_json_number(json, "mean", summary.mean);

@@ -25,6 +25,7 @@ kiln_cpu_plain_supports(const KilnInstr *instr)
 #define FLOATS (D(f16) | D(bf16) | D(f32) | D(f64))
 #define USUAL (NUMBERS | FLOATS | D(bool)) /* all but those of few bits */
 #define ALL ((1u << KILN_N_DTYPES) - 1 - D(string))
+#define MOVED (ALL | D(string)) /* by their bytes */
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \
     { .instr = KILN_INSTR_##instr_,                                                                \

@@ -24,6 +24,11 @@
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
     KERNEL(instr, dtypes, fn)                                                                      \
     size_t kiln_ref_##bytes(const KilnInstr *instr_, uint32_t form, int threads);
+#define KERNEL_PREPARED(instr, dtypes, fn)                                                         \
+    KERNEL(instr, dtypes, fn)                                                                      \
+    size_t kiln_ref_##fn##_scratch(const KilnInstr *instr_, uint32_t form, int threads);           \
+    size_t kiln_ref_##fn##_prepared(const KilnInstr *instr_);                                      \
+    void kiln_ref_##fn##_prepare(const KilnInstr *instr_, void *prepared);
 #define KERNEL_REDUCES(instr, dtypes, fn)                                                          \
     KERNEL(instr, dtypes, fn)                                                                      \
     bool kiln_ref_##fn##_equal(const KilnInstr *instr_, const void *element, void *result);

@@ -59,12 +59,18 @@ static const KilnKernel kernels[] = {
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
     ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .scratch_bytes = kiln_ref_##bytes)
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn) ROW(instr, dtypes, fn, .layout = "*")
+#define KERNEL_PREPARED(instr, dtypes, fn)                                                         \
+    ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain,                                          \
+        .scratch_bytes = kiln_ref_##fn##_scratch, .prepared_bytes = kiln_ref_##fn##_prepared,      \
+        .prepare = kiln_ref_##fn##_prepare)
 #define KERNEL_REDUCES(instr, dtypes, fn)                                                          \
     ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .of_equal = kiln_ref_##fn##_equal)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)                                                  \
     ROW(instr, dtypes, fn, .supports = plain_##instr##_##fn, .quantized = true)
 #include "backends/ref/kernels.def"
-/* The same rows for blocked layouts. */
+/* The same rows for blocked layouts, which strings do not have. */
+#define KERNEL_PREPARED(instr, dtypes, fn)
+#define KERNEL_TEXT(instr, dtypes, fn)
 #define KERNEL(instr_, dtypes_, fn)                                                                \
     { .instr = KILN_INSTR_##instr_,                                                                \
       .dtypes = (dtypes_),                                                                         \
@@ -77,6 +83,8 @@ static const KilnKernel kernels[] = {
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)
 #include "backends/ref/kernels.def"
 /* The same rows for quantized types. */
+#define KERNEL_PREPARED(instr, dtypes, fn)
+#define KERNEL_TEXT(instr, dtypes, fn)
 #define KERNEL(instr_, dtypes_, fn)                                                                \
     { .instr = KILN_INSTR_##instr_,                                                                \
       .dtypes = STORED,                                                                            \

@@ -4,10 +4,17 @@
 void
 kiln_string_print(const char *text, GString *out)
 {
+    kiln_text_print((KilnText){ text, strlen(text) }, out);
+}
+
+void
+kiln_text_print(KilnText text, GString *out)
+{
+    const char *end = text.text + text.length;
     g_string_append_c(out, '"');
-    for (const char *at = text; *at;) {
+    for (const char *at = text.text; at < end;) {
         unsigned char c = (unsigned char)*at;
-        if (c >= 0x80 && (gint32)g_utf8_get_char_validated(at, -1) >= 0) {
+        if (c >= 0x80 && (gint32)g_utf8_get_char_validated(at, end - at) >= 0) {
             const char *next = g_utf8_next_char(at);
             g_string_append_len(out, at, next - at);
             at = next;

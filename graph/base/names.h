@@ -3,6 +3,8 @@
 #ifndef KILN_GRAPH_BASE_NAMES_H
 #define KILN_GRAPH_BASE_NAMES_H
 
+#include "graph/kiln-types.h"
+
 #include <glib.h>
 #include <stdbool.h>
 #include <string.h>
@@ -36,5 +38,7 @@ void kiln_word_print(const char *name, GString *out);
 /** Prints `"…"` with \xHH for control characters and for bytes that are no UTF-8. The latter do not
  * read back. */
 void kiln_string_print(const char *text, GString *out);
+/** The same of a text with a length. */
+void kiln_text_print(KilnText text, GString *out);
 
 #endif

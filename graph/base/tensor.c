@@ -6,6 +6,7 @@
 #include "graph/base/map_file.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "graph/texts.h"
 
 #include <string.h>
 
@@ -29,7 +30,6 @@ kiln_tensor_free(KilnTensor *tensor)
     if (!tensor)
         return;
     g_clear_pointer(&tensor->bytes, g_bytes_unref);
-    g_strfreev(tensor->strings);
     g_free(tensor->file);
     g_free(tensor);
 }
@@ -40,7 +40,6 @@ kiln_tensor_copy(const KilnTensor *tensor)
     KilnTensor *copy = g_new(KilnTensor, 1);
     *copy = *tensor;
     copy->bytes = tensor->bytes ? g_bytes_ref(tensor->bytes) : NULL;
-    copy->strings = g_strdupv(tensor->strings);
     copy->file = g_strdup(tensor->file);
     return copy;
 }
@@ -68,7 +67,15 @@ new_of_size(KilnTensorKind kind, const KilnType *type, int64_t expected, GBytes 
 KilnTensor *
 kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
 {
-    return new_of_size(KILN_TENSOR_DATA, type, kiln_type_bytes(type), bytes, error);
+    KilnTensor *tensor = new_of_size(KILN_TENSOR_DATA, type, kiln_type_bytes(type), bytes, error);
+    if (!tensor || type->dtype != KILN_DTYPE_string)
+        return tensor;
+    GBytes *copy = kiln_texts_copy(g_bytes_get_data(bytes, NULL), kiln_type_elements(type), error);
+    g_bytes_unref(tensor->bytes);
+    tensor->bytes = copy;
+    if (!copy)
+        g_clear_pointer(&tensor, kiln_tensor_free);
+    return tensor;
 }
 
 /* A bool is a byte, too. */
@@ -81,13 +88,34 @@ is_packed(KilnDType dtype)
 int64_t
 kiln_tensor_stored_bytes(const KilnType *type)
 {
-    int64_t bytes = kiln_type_bytes(type);
+    int64_t bytes = type->dtype == KILN_DTYPE_string ? -1 : kiln_type_bytes(type);
     return bytes < 0 || !is_packed(type->dtype) ? bytes : kiln_packed_bytes(type->dtype, bytes);
+}
+
+/* The tensor of elements that @bytes hold with their texts. */
+static KilnTensor *
+new_held(const KilnType *type, GBytes *bytes)
+{
+    KilnTensor *tensor = bytes ? tensor_new(KILN_TENSOR_DATA, type) : NULL;
+    if (tensor)
+        tensor->bytes = g_bytes_ref(bytes);
+    return tensor;
+}
+
+static KilnTensor *
+new_stored_texts(const KilnType *type, GBytes *stored, GError **error)
+{
+    size_t size;
+    const void *data = g_bytes_get_data(stored, &size);
+    g_autoptr(GBytes) bytes = kiln_texts_load(data, size, kiln_type_elements(type), error);
+    return new_held(type, bytes);
 }
 
 KilnTensor *
 kiln_tensor_new_stored(const KilnType *type, GBytes *bytes, GError **error)
 {
+    if (type->dtype == KILN_DTYPE_string)
+        return new_stored_texts(type, bytes, error);
     return new_of_size(is_packed(type->dtype) ? KILN_TENSOR_PACKED : KILN_TENSOR_DATA, type,
                        kiln_tensor_stored_bytes(type), bytes, error);
 }
@@ -95,6 +123,12 @@ kiln_tensor_new_stored(const KilnType *type, GBytes *bytes, GError **error)
 GBytes *
 kiln_tensor_stored(const KilnTensor *tensor, GError **error)
 {
+    if (tensor->type.dtype == KILN_DTYPE_string) {
+        g_autoptr(GBytes) elements = kiln_tensor_view(tensor, error);
+        return elements ? kiln_texts_store(g_bytes_get_data(elements, NULL),
+                                           kiln_type_elements(&tensor->type), error)
+                        : NULL;
+    }
     if (tensor->kind == KILN_TENSOR_PACKED || !is_packed(tensor->type.dtype))
         return tensor->bytes ? g_bytes_ref(tensor->bytes) : kiln_tensor_view(tensor, error);
     g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);
@@ -121,11 +155,25 @@ kiln_tensor_new_copy(const KilnType *type, const void *data, GError **error)
     return kiln_tensor_new_data(type, bytes, error);
 }
 
+/* The text of a splat becomes its own. */
+static void
+own_text(KilnTensor *tensor)
+{
+    const KilnText *text;
+    memcpy(&text, tensor->splat, sizeof text);
+    memset(tensor->splat, 0, sizeof tensor->splat); /* the empty text, where memory runs out */
+    tensor->bytes = text ? kiln_texts_copy(&text, 1, NULL) : NULL;
+    if (tensor->bytes)
+        memcpy(tensor->splat, g_bytes_get_data(tensor->bytes, NULL), sizeof text);
+}
+
 KilnTensor *
 kiln_tensor_new_splat_bits(const KilnType *type, const void *element)
 {
     KilnTensor *tensor = tensor_new(KILN_TENSOR_SPLAT, type);
     memcpy(tensor->splat, element, kiln_dtype_size(type->dtype));
+    if (type->dtype == KILN_DTYPE_string)
+        own_text(tensor);
     return tensor;
 }
 
@@ -175,23 +223,27 @@ kiln_tensor_new_extern(const KilnType *type)
 }
 
 KilnTensor *
-kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error)
+kiln_tensor_new_texts(const KilnType *type, const KilnText *texts, size_t n, GError **error)
 {
-    g_auto(GStrv) taken = strings;
-    int64_t found = g_strv_length(taken), expected = kiln_type_elements(type);
-    if (found != expected)
+    int64_t expected = kiln_type_elements(type);
+    if (expected < 0 || (uint64_t)expected != n)
         return kiln_throw_null(error, KILN_ERROR_SHAPE,
-                               "expected %" G_GINT64_FORMAT " strings, found %" G_GINT64_FORMAT,
-                               expected, found);
-    KilnTensor *tensor = tensor_new(KILN_TENSOR_STRINGS, type);
-    tensor->strings = g_steal_pointer(&taken);
-    return tensor;
+                               "expected %" G_GINT64_FORMAT " strings, found %zu", expected, n);
+    g_autofree const KilnText **elements = g_new(const KilnText *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        elements[i] = &texts[i];
+    if (!kiln_texts_check(elements, expected, "strings", error))
+        return NULL;
+    g_autoptr(GBytes) bytes = kiln_texts_copy(elements, expected, error);
+    return new_held(type, bytes);
 }
 
 int64_t
 kiln_tensor_storage(const KilnTensor *tensor)
 {
-    return tensor->bytes ? (int64_t)g_bytes_get_size(tensor->bytes) : 0;
+    return tensor->bytes && tensor->kind != KILN_TENSOR_SPLAT
+               ? (int64_t)g_bytes_get_size(tensor->bytes)
+               : 0;
 }
 
 static void
@@ -239,13 +291,23 @@ kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error)
         return TRUE;
     case KILN_TENSOR_SPARSE:
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "sparse tensors are not supported");
-    case KILN_TENSOR_STRINGS:
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "string tensors have no bytes");
     case KILN_TENSOR_EXTERN:
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "the values are extern: the program file holds them, packed");
     }
     return FALSE;
+}
+
+/* Elements that hold their texts. */
+static GBytes *
+view_texts(const KilnTensor *tensor, GError **error)
+{
+    int64_t n = kiln_type_elements(&tensor->type);
+    void *memory;
+    g_autoptr(GBytes) elements =
+        kiln_bytes_new(n < 0 ? SIZE_MAX : (size_t)n, sizeof(KilnText *), &memory, error);
+    return elements && kiln_tensor_write(tensor, memory, error) ? kiln_texts_copy(memory, n, error)
+                                                                : NULL;
 }
 
 GBytes *
@@ -257,6 +319,8 @@ kiln_tensor_view(const KilnTensor *tensor, GError **error)
         if (address % unit == 0)
             return g_bytes_ref(tensor->bytes);
     }
+    if (tensor->type.dtype == KILN_DTYPE_string)
+        return view_texts(tensor, error);
     /* The payload of a value in a blocked layout is padded: its own size counts. */
     int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
                                                     : kiln_type_bytes(&tensor->type);
@@ -293,6 +357,21 @@ kiln_tensor_drain(const KilnTensor *tensor, void *out)
     }
 }
 
+static bool
+equal_texts(const KilnTensor *a, const KilnTensor *b)
+{
+    g_autoptr(GBytes) left = kiln_tensor_view(a, NULL);
+    g_autoptr(GBytes) right = kiln_tensor_view(b, NULL);
+    if (!left || !right)
+        return false;
+    const KilnText *const *x = g_bytes_get_data(left, NULL), *const *y =
+                                                                 g_bytes_get_data(right, NULL);
+    bool equal = true;
+    for (int64_t i = 0; equal && i < kiln_type_elements(&a->type); i++)
+        equal = kiln_text_equal(x[i], y[i]);
+    return equal;
+}
+
 bool
 kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
 {
@@ -300,8 +379,8 @@ kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
         return true;
     if (!kiln_type_equal(&a->type, &b->type))
         return false;
-    if (a->kind == KILN_TENSOR_STRINGS && b->kind == KILN_TENSOR_STRINGS)
-        return g_strv_equal((const char *const *)a->strings, (const char *const *)b->strings);
+    if (a->type.dtype == KILN_DTYPE_string)
+        return equal_texts(a, b);
     if (a->kind == b->kind && a->kind == KILN_TENSOR_SPLAT)
         return memcmp(a->splat, b->splat, kiln_dtype_size(a->type.dtype)) == 0;
     bool generated = a->kind == KILN_TENSOR_NORMAL || a->kind == KILN_TENSOR_UNIFORM;
@@ -350,8 +429,10 @@ kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t ele
     const uint8_t *data = g_bytes_get_data(tensor->bytes, &stored);
     if (stored != (size_t)elements * size) /* a layout has them among padding */
         return false;
+    const KilnText *const *texts = (const KilnText *const *)(const void *)data;
     for (int64_t i = 1; i < elements; i++) {
-        if (memcmp(data, data + (size_t)i * size, size) != 0)
+        if (memcmp(data, data + (size_t)i * size, size) != 0 &&
+            (tensor->type.dtype != KILN_DTYPE_string || !kiln_text_equal(texts[0], texts[i])))
             return false;
     }
     memset(element, 0, 8);

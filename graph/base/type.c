@@ -91,6 +91,8 @@ kiln_dtype_bits(KilnDType dtype)
         return bits;
         KILN_FEW_BITS_MAP(X)
 #undef X
+    case KILN_DTYPE_string: /* no number */
+        return 0;
     default:
         return 8 * (unsigned)kiln_dtype_size(dtype);
     }

@@ -97,9 +97,9 @@ KILN_INFER(pairwise_coupling)
 KILN_INFER(label_encoder)
 {
     const KilnType *values = kiln_infer_type(in, VALUES);
-    if (!kiln_infer_require(in, 0, KILN_SET_NUMBERS, error) ||
-        !kiln_infer_require_like(in, KEYS, 0, error) ||
-        !kiln_infer_require(in, VALUES, KILN_SET_NUMBERS, error) ||
+    const KilnDTypeSet labels = KILN_SET_NUMBERS | KILN_SET(string);
+    if (!kiln_infer_require(in, 0, labels, error) || !kiln_infer_require_like(in, KEYS, 0, error) ||
+        !kiln_infer_require(in, VALUES, labels, error) ||
         !kiln_infer_require_like(in, OTHERWISE, VALUES, error) ||
         !kiln_infer_require_rank(in, KEYS, 1, 1, error) ||
         !kiln_infer_require_rank(in, VALUES, 1, 1, error) ||

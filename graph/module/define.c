@@ -6,6 +6,7 @@
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
+#include "graph/op/text.h"
 
 #include <string.h>
 
@@ -20,6 +21,10 @@ count_of(const KilnNode *node)
         return &kiln_attrs(node, non_max_suppression)->count;
     case KILN_OP_unique:
         return &kiln_attrs(node, unique)->count;
+    case KILN_OP_string_split:
+        return &kiln_attrs(node, string_split)->count;
+    case KILN_OP_string_normalizer:
+        return &kiln_attrs(node, string_normalizer)->count;
     default:
         return NULL;
     }
@@ -40,7 +45,8 @@ kiln_op_measures(KilnOp op)
 bool
 kiln_op_counts(KilnOp op)
 {
-    return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique;
+    return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique ||
+           op == KILN_OP_string_split || op == KILN_OP_string_normalizer;
 }
 
 const char *
@@ -119,6 +125,16 @@ most_unique(const KilnNode *node)
     return stated == G_MININT64 || axis < 0 ? elements(x) : extent(x, axis);
 }
 
+/* Nobody knows how long a string is, unless the number of cuts is bounded. */
+static KilnSize
+most_parts(const KilnNode *node)
+{
+    int64_t cuts = kiln_attrs(node, string_split)->maxsplit;
+    KilnSize most = kiln_size_make(cuts < 0 || cuts == G_MAXINT64 ? KILN_DIM_MOST : cuts + 1);
+    most.lost = most.n >= KILN_DIM_MOST;
+    return most;
+}
+
 static KilnSize
 most_of(const KilnNode *node)
 {
@@ -127,6 +143,10 @@ most_of(const KilnNode *node)
         return most_boxes(node);
     case KILN_OP_unique:
         return most_unique(node);
+    case KILN_OP_string_split:
+        return most_parts(node);
+    case KILN_OP_string_normalizer: /* an empty string stands for none */
+        return kiln_size_add(elements(&kiln_node_operand(node, 0)->type), kiln_size_make(1));
     default:
         return elements(&kiln_node_operand(node, 0)->type);
     }
@@ -198,7 +218,7 @@ kiln_node_define(KilnNode *node)
         kiln_function_root(function) != kiln_module_entry(function->module))
         return false;
     const KilnSize most = most_of(node);
-    if (most.lost)
+    if (most.lost && node->op != KILN_OP_string_split) /* whose result is made when it is known */
         return false;
     g_autofree char *word = kiln_define_word(node->results[0].name);
     *count = kiln_define_name(node->function, word, upper(most));

@@ -15,21 +15,11 @@ listed(KilnDType dtype, bool is_list, const void *values, size_t n, GError **err
 }
 
 static KilnTensor *
-strings(KilnOnnxCall *call, const ProtobufCBinaryData *texts, size_t n, bool is_list,
-        GError **error)
+strings(const ProtobufCBinaryData *texts, size_t n, bool is_list, GError **error)
 {
-    g_autoptr(KilnTensor) tensor = g_new0(KilnTensor, 1);
-    tensor->kind = KILN_TENSOR_STRINGS;
-    tensor->type = kiln_type_make(KILN_DTYPE_string, is_list ? 1 : 0, (int64_t[]){ (int64_t)n });
-    tensor->strings = g_new0(char *, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        if (!g_utf8_validate((const char *)texts[i].data, (gssize)texts[i].len, NULL)) {
-            kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "the value is not UTF-8 text");
-            return NULL;
-        }
-        tensor->strings[i] = g_strndup((const char *)texts[i].data, texts[i].len);
-    }
-    return g_steal_pointer(&tensor);
+    const KilnType type =
+        kiln_type_make(KILN_DTYPE_string, is_list ? 1 : 0, (int64_t[]){ (int64_t)n });
+    return kiln_onnx_texts_load(&type, texts, n, error);
 }
 
 static KilnTensor *
@@ -52,9 +42,9 @@ constant_tensor(KilnOnnxCall *call, const KilnOnnxAttr *attr, GError **error)
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
         return listed(KILN_DTYPE_i64, true, proto->ints, proto->n_ints, error);
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
-        return strings(call, &proto->s, 1, false, error);
+        return strings(&proto->s, 1, false, error);
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS:
-        return strings(call, proto->strings, proto->n_strings, true, error);
+        return strings(proto->strings, proto->n_strings, true, error);
     default:
         return NULL;
     }

@@ -35,7 +35,7 @@ find_type(Sparse *s, GError **error)
     if (sparse->n_dims > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "sparse tensor '%s': rank %zu, at most %d",
                           s->name, sparse->n_dims, KILN_MAX_RANK);
-    if (s->values->kind == KILN_TENSOR_STRINGS)
+    if (s->values->type.dtype == KILN_DTYPE_string)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "sparse tensor '%s': element type string",
                           s->name);
     for (size_t d = 0; d < sparse->n_dims; d++) {

@@ -148,6 +148,16 @@ load_numbers(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
                   : kiln_tensor_new_data(type, bytes, error);
 }
 
+KilnTensor *
+kiln_onnx_texts_load(const KilnType *type, const ProtobufCBinaryData *data, size_t n,
+                     GError **error)
+{
+    g_autofree KilnText *texts = g_new(KilnText, n + 1);
+    for (size_t i = 0; i < n; i++)
+        texts[i] = (KilnText){ (const char *)data[i].data, data[i].len };
+    return kiln_tensor_new_texts(type, texts, n, error);
+}
+
 static KilnTensor *
 load_strings(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
 {
@@ -156,19 +166,12 @@ load_strings(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
         throw_count(tensor, type, proto->n_string_data, error);
         return NULL;
     }
-    g_autoptr(KilnTensor) result = g_new0(KilnTensor, 1);
-    result->kind = KILN_TENSOR_STRINGS;
-    result->type = *type;
-    result->strings = g_new0(char *, proto->n_string_data + 1);
-    for (size_t i = 0; i < proto->n_string_data; i++) {
-        const ProtobufCBinaryData *text = &proto->string_data[i];
-        if (!g_utf8_validate((const char *)text->data, (gssize)text->len, NULL))
-            return kiln_throw_null(error, KILN_ERROR_FORMAT,
-                                   "byte %zu: tensor '%s': element %zu is not UTF-8 text",
-                                   tensor->offset, proto->name ? proto->name : "", i);
-        result->strings[i] = g_strndup((const char *)text->data, text->len);
-    }
-    return g_steal_pointer(&result);
+    KilnTensor *result =
+        kiln_onnx_texts_load(type, proto->string_data, proto->n_string_data, error);
+    if (!result)
+        kiln_prefix_error(error, "byte %zu: tensor '%s': ", tensor->offset,
+                          proto->name ? proto->name : "");
+    return result;
 }
 
 /* --- bytes in the model file or beside it --- */

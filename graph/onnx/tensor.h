@@ -31,6 +31,9 @@ GBytes *kiln_onnx_files_slice(KilnOnnxFiles *files, const char *location, uint64
  * KILN_ERROR_UNSUPPORTED for element types and ranks that Kiln lacks. */
 KilnTensor *kiln_onnx_tensor_load(const KilnOnnxTensor *tensor, KilnOnnxFiles *files,
                                   GError **error);
+/** A tensor of @n strings. */
+KilnTensor *kiln_onnx_texts_load(const KilnType *type, const ProtobufCBinaryData *data, size_t n,
+                                 GError **error);
 /** Loads a sparse tensor as a dense one. Its indices count elements, or have a coordinate for each
  * dim. KILN_ERROR_FORMAT unless they lie inside and ascend. */
 KilnTensor *kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, KilnOnnxFiles *files,

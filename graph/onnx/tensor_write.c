@@ -4,6 +4,19 @@
 
 #include "graph/onnx/fields.h"
 #include "graph/onnx/wire.h"
+#include "graph/texts.h"
+
+static gboolean
+put_texts(const KilnTensor *tensor, GByteArray *out, GError **error)
+{
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
+    const KilnText *const *elements = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
+    for (int64_t i = 0; bytes && i < kiln_type_elements(&tensor->type); i++) {
+        const KilnText text = kiln_text_of(elements[i]);
+        kiln_wire_put_bytes(out, TENSOR_STRING_DATA, text.text, text.length);
+    }
+    return bytes != NULL;
+}
 
 gboolean
 kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *out, GError **error)
@@ -14,11 +27,8 @@ kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *o
     kiln_wire_put_varint(out, TENSOR_DATA_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));
     if (name && *name)
         kiln_wire_put_text(out, TENSOR_NAME, name);
-    if (tensor->kind == KILN_TENSOR_STRINGS) {
-        for (char **text = tensor->strings; *text; text++)
-            kiln_wire_put_text(out, TENSOR_STRING_DATA, *text);
-        return TRUE;
-    }
+    if (type->dtype == KILN_DTYPE_string)
+        return put_texts(tensor, out, error);
     /* The length of a message is a number of 31 bits to most readers. */
     int64_t size = kiln_tensor_stored_bytes(type);
     if (size < 0 || size > G_MAXINT32 - (int64_t)out->len)

@@ -28,9 +28,7 @@ new_payload(KilnParser *parser, const KilnToken *at, size_t size, void **out_dat
 static bool
 check_count(KilnParser *parser, const KilnType *type, int64_t n)
 {
-    bool strings = type->dtype == KILN_DTYPE_string;
-    int64_t expected = strings ? kiln_type_elements(type)
-                               : kiln_type_bytes(type) / (int64_t)kiln_dtype_size(type->dtype);
+    int64_t expected = kiln_type_bytes(type) / (int64_t)kiln_dtype_size(type->dtype);
     return n == expected ||
            kiln_parse_throw_at(parser, &parser->token, KILN_ERROR_PARSE,
                                "expected %" G_GINT64_FORMAT " elements, found %" G_GINT64_FORMAT,
@@ -58,30 +56,65 @@ parse_inline(KilnParser *parser, const KilnType *type, int64_t n)
     return kiln_tensor_new_data(type, bytes, parser->error);
 }
 
+/* Appends the string at the current token to @bytes, and its end to @ends. */
+static bool
+parse_string(KilnParser *parser, GString *bytes, GArray *ends)
+{
+    if (parser->token.kind != KILN_TOKEN_STRING)
+        return kiln_parse_throw(parser, "a string");
+    kiln_token_append(&parser->token, bytes);
+    gsize end = bytes->len;
+    g_array_append_val(ends, end);
+    kiln_parse_advance(parser);
+    return true;
+}
+
+static KilnTensor *
+new_texts(KilnParser *parser, const KilnToken *at, const KilnType *type, const GString *bytes,
+          const GArray *ends)
+{
+    g_autofree KilnText *texts = g_new(KilnText, ends->len + 1);
+    gsize begin = 0;
+    for (guint i = 0; i < ends->len; i++) {
+        gsize end = g_array_index(ends, gsize, i);
+        texts[i] = (KilnText){ bytes->str + begin, end - begin };
+        begin = end;
+    }
+    KilnTensor *tensor = kiln_tensor_new_texts(type, texts, ends->len, parser->error);
+    if (!tensor)
+        kiln_parse_prefix(parser, at);
+    return tensor;
+}
+
 static KilnTensor *
 parse_strings(KilnParser *parser, const KilnType *type)
 {
     KilnToken at = parser->token;
+    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(gsize));
+    g_autoptr(GString) bytes = g_string_new(NULL);
     if (!kiln_parse_expect(parser, '['))
         return NULL;
-    g_autoptr(GPtrArray) strings = g_ptr_array_new_with_free_func(g_free);
     while (!kiln_parse_at(parser, ']')) {
-        if (strings->len && !kiln_parse_expect(parser, ','))
+        if ((ends->len && !kiln_parse_expect(parser, ',')) || !parse_string(parser, bytes, ends))
             return NULL;
-        if (parser->token.kind != KILN_TOKEN_STRING) {
-            kiln_parse_throw(parser, "a string");
-            return NULL;
-        }
-        g_ptr_array_add(strings, kiln_token_text(&parser->token));
-        kiln_parse_advance(parser);
     }
     kiln_parse_advance(parser);
-    g_ptr_array_add(strings, NULL);
-    char **taken = (char **)g_ptr_array_free(g_steal_pointer(&strings), FALSE);
-    KilnTensor *tensor = kiln_tensor_new_strings(type, taken, parser->error);
-    if (!tensor)
-        kiln_parse_prefix(parser, &at);
-    return tensor;
+    return new_texts(parser, &at, type, bytes, ends);
+}
+
+/* Every element is one string, which the tensor holds once. */
+static KilnTensor *
+parse_string_splat(KilnParser *parser, const KilnType *type)
+{
+    KilnToken at = parser->token;
+    const KilnType scalar = kiln_type_scalar(KILN_DTYPE_string);
+    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(gsize));
+    g_autoptr(GString) bytes = g_string_new(NULL);
+    if (!kiln_parse_expect(parser, '(') || !parse_string(parser, bytes, ends) ||
+        !kiln_parse_expect(parser, ')'))
+        return NULL;
+    g_autoptr(KilnTensor) one = new_texts(parser, &at, &scalar, bytes, ends);
+    return one ? kiln_tensor_new_splat_bits(type, g_bytes_get_data(one->bytes, NULL)) : NULL;
 }
 
 /* --- generated payloads --- */
@@ -153,7 +186,9 @@ parse_base64(KilnParser *parser, const KilnType *type)
     kiln_parse_advance(parser);
     const char *text = at.start + 1;
     size_t length = at.length - 2;
-    int64_t expected = kiln_tensor_stored_bytes(type), found = base64_size(text, length);
+    const bool strings = type->dtype == KILN_DTYPE_string;
+    int64_t found = base64_size(text, length),
+            expected = strings ? MAX(found, (int64_t)0) : kiln_tensor_stored_bytes(type);
     if (found != expected) {
         kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
                             "expected %" G_GINT64_FORMAT " bytes in base64, found %s", expected,
@@ -167,7 +202,10 @@ parse_base64(KilnParser *parser, const KilnType *type)
     gint state = 0;
     guint save = 0;
     g_base64_decode_step(text, length, memory, &state, &save);
-    return kiln_tensor_new_stored(type, bytes, parser->error);
+    KilnTensor *tensor = kiln_tensor_new_stored(type, bytes, parser->error);
+    if (!tensor)
+        kiln_parse_prefix(parser, &at);
+    return tensor;
 }
 
 /* --- files --- */
@@ -298,10 +336,13 @@ parse_payload(KilnParser *parser, const KilnType *type, int64_t n_inline)
         return kiln_tensor_new_sparse(type);
     if (kiln_parse_accept_word(parser, "extern"))
         return kiln_tensor_new_extern(type);
+    if (strings && kiln_parse_accept_word(parser, "splat"))
+        return parse_string_splat(parser, type);
     if (!strings && kiln_parse_accept_word(parser, "iota"))
         return kiln_tensor_new_iota(type);
-    for (size_t i = 0; !strings && i < G_N_ELEMENTS(recipes); i++) {
-        if (!kiln_parse_accept_word(parser, recipes[i].name))
+    for (size_t i = 0; i < G_N_ELEMENTS(recipes); i++) {
+        if ((strings && recipes[i].parse != parse_base64) ||
+            !kiln_parse_accept_word(parser, recipes[i].name))
             continue;
         if (!kiln_parse_expect(parser, '('))
             return NULL;

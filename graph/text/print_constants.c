@@ -9,6 +9,7 @@
 #include "graph/base/number.h"
 #include "graph/grow/reserve.h"
 #include "graph/text/print.h"
+#include "graph/texts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -91,6 +92,7 @@ print_element(KilnDType dtype, const void *bytes, int64_t index, GString *out)
         float f;
         double d;
         uint16_t half;
+        const KilnText *text;
     } element = { 0 };
     switch (dtype) {
     case KILN_DTYPE_f32:
@@ -108,6 +110,10 @@ print_element(KilnDType dtype, const void *bytes, int64_t index, GString *out)
         break;
     case KILN_DTYPE_bool:
         print_bool((uint8_t)*at, out);
+        break;
+    case KILN_DTYPE_string:
+        memcpy(&element.text, at, sizeof element.text);
+        kiln_text_print(kiln_text_of(element.text), out);
         break;
     case KILN_DTYPE_u64:
         g_string_append_printf(out, "%" G_GUINT64_FORMAT,
@@ -194,6 +200,43 @@ print_collected(GBytes *stored, const KilnPrintOptions *options, GString *out)
     print_file(options->data_name, (int64_t)offset, size, out);
 }
 
+/* Strings with a zero have no spelling. */
+static bool
+has_zero(GBytes *elements)
+{
+    gsize size;
+    const KilnText *const *texts = g_bytes_get_data(elements, &size);
+    bool found = false;
+    for (gsize i = 0; i < size / sizeof *texts && !found; i++) {
+        const KilnText text = kiln_text_of(texts[i]);
+        found = text.length && memchr(text.text, 0, text.length);
+    }
+    return found;
+}
+
+/* One string, or all of them where they are not equal. */
+static gboolean
+print_texts(const KilnTensor *tensor, GString *out, GError **error)
+{
+    g_autoptr(GBytes) elements = kiln_tensor_view(tensor, error);
+    if (!elements)
+        return FALSE;
+    if (has_zero(elements)) {
+        g_autoptr(GBytes) stored = kiln_tensor_stored(tensor, error);
+        if (stored)
+            print_base64(stored, out);
+        return stored != NULL;
+    }
+    if (tensor->kind == KILN_TENSOR_SPLAT) {
+        g_string_append(out, "splat(");
+        print_element(tensor->type.dtype, tensor->splat, 0, out);
+        g_string_append_c(out, ')');
+    } else {
+        print_inline(tensor->type.dtype, elements, out);
+    }
+    return TRUE;
+}
+
 /* Elements of fewer than 8 bits are packed where the payload is bytes. */
 static gboolean
 print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out, GError **error)
@@ -228,6 +271,9 @@ static gboolean
 print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out,
               GError **error)
 {
+    bool texts = tensor->type.dtype == KILN_DTYPE_string && kiln_tensor_is_readable(tensor);
+    if (texts)
+        return print_texts(tensor, out, error);
     switch (tensor->kind) {
     case KILN_TENSOR_DATA:
     case KILN_TENSOR_PACKED:
@@ -250,14 +296,6 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
         return TRUE;
     case KILN_TENSOR_SPARSE:
         g_string_append(out, "sparse");
-        return TRUE;
-    case KILN_TENSOR_STRINGS:
-        g_string_append_c(out, '[');
-        for (guint i = 0; tensor->strings[i]; i++) {
-            g_string_append(out, i ? ", " : "");
-            kiln_string_print(tensor->strings[i], out);
-        }
-        g_string_append_c(out, ']');
         return TRUE;
     case KILN_TENSOR_EXTERN:
         g_string_append(out, "extern");

@@ -350,7 +350,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSession, kiln_session_free)
 
 /** Reads input @i from @data at every run from now on, without a copy. @data is borrowed, row-major
  * and aligned to its element. @bytes must be the size of the input's type (KILN_ERROR_SHAPE); @data
- * may be NULL where that is 0. For inputs of static shape. */
+ * may be NULL where that is 0. For inputs of static shape. Elements of type string are addresses of
+ * KilnText, which are borrowed, too: the run fails with KILN_ERROR_FORMAT where one is not UTF-8.
+ */
 KILN_API gboolean kiln_session_bind_input(KilnSession *session, unsigned i, const void *data,
                                           size_t bytes, GError **error);
 /** The same with the shape, for inputs whose model leaves dims open. KILN_ERROR_SHAPE where a dim
@@ -363,16 +365,17 @@ KILN_API gboolean kiln_session_bind_input_shaped(KilnSession *session, unsigned 
  * caller's arena: the run fails with KILN_ERROR_USAGE and writes nothing. */
 KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, void *data,
                                            size_t bytes, GError **error);
-/** Runs. Allocates nothing, takes no lock and looks up no name, unless shapes, or values that
- * shapes depend on, differ from the last run. Errors: USAGE where an input is not bound; RUN where
- * an instruction cannot compute with its data, such as an index out of range; CANCELLED where
- * KilnSessionOptions.cancel asks for it; LIMIT where its time is over; and those of
+/** Runs. Allocates nothing, takes no lock and looks up no name, unless it makes strings, or shapes,
+ * or values that shapes depend on, differ from the last run. Errors: USAGE where an input is not
+ * bound; RUN where an instruction cannot compute with its data, such as an index out of range;
+ * CANCELLED where KilnSessionOptions.cancel asks for it; LIMIT where its time is over; and those of
  * kiln_program_compile() where it specialises. The session may run again after an error. A variable
  * of the model then keeps the value that the failed run wrote. */
 KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
 /** The payload of output @i after a run: the bound memory, or the session's own, valid until the
- * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE where no run
- * succeeded since the last of these: session made, run failed, output bound to other memory. */
+ * next run. So are the texts of strings, in bound memory, too. @info, if not NULL, gets its
+ * concrete type. NULL and KILN_ERROR_USAGE where no run succeeded since the last of these: session
+ * made, run failed, output bound to other memory. */
 KILN_API const void *kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info,
                                          GError **error);
 

@@ -159,10 +159,7 @@ lower_const(KilnLower *l, const KilnNode *node, GError **error)
     if (!kiln_tensor_is_readable(constant->tensor))
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                                 "%s tensors are not supported, found constant @%s",
-                                kind == KILN_TENSOR_SPARSE    ? "sparse"
-                                : kind == KILN_TENSOR_STRINGS ? "string"
-                                                              : "extern",
-                                constant->name);
+                                kind == KILN_TENSOR_SPARSE ? "sparse" : "extern", constant->name);
     KilnBuffer *buffer = g_hash_table_lookup(l->weights, constant);
     if (!buffer) {
         buffer = kiln_ir_add_weight(l->ir, constant);
@@ -372,12 +369,9 @@ kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name)
 static gboolean
 check_type(const KilnType *type, GError **error)
 {
-    if (kiln_type_bytes(type) >= 0 && type->dtype != KILN_DTYPE_string)
+    if (kiln_type_bytes(type) >= 0)
         return TRUE;
     g_autofree char *text = kiln_type_to_string(type);
-    if (type->dtype == KILN_DTYPE_string)
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "strings are not supported, found %s",
-                          text);
     return kiln_throw(error, KILN_ERROR_SHAPE, "expected %s, found %s",
                       kiln_type_is_static(type) ? "less than 2^63 bytes" : "a static type", text);
 }

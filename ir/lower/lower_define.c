@@ -10,6 +10,7 @@
 #include "graph/module/define.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
+#include "graph/op/text.h"
 #include "ir/lower/lower_priv.h"
 #include "ir/open.h"
 
@@ -145,5 +146,59 @@ kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error)
         return FALSE;
     for (uint32_t r = 0; r < node->n_results; r++)
         view_result(l, node, r, operands[r ? 1 + r : 0]);
+    return TRUE;
+}
+
+/* The parts are counted first, because nobody knows how many a string has:
+ *
+ *     %y, %n = string_split(%x)    =>    string_parts @out %n, @out %count, @in %x
+ *                                        define @in %count {values = [m]}
+ *                                        string_split @out %y, @in %x */
+gboolean
+kiln_lower_string_split(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnAttrs_string_split *stated = kiln_attrs(node, string_split);
+    const KilnInstrAttrs_string_parts of_parts = { .delimiter = stated->delimiter,
+                                                   .maxsplit = stated->maxsplit };
+    const KilnInstrAttrs_string_split attrs = { .delimiter = stated->delimiter,
+                                                .maxsplit = stated->maxsplit };
+    KilnBuffer *x = kiln_lower_operand(l, node, 0), *lengths;
+    if (!kiln_node_count(node))
+        return throw_undefined(node, error);
+    if (node->n_results > 1 && kiln_lower_wants(l, node, 1)) {
+        lengths = kiln_lower_result(l, node, 1);
+    } else {
+        g_autofree char *name = g_strconcat(node->results[0].name, "_lengths", NULL);
+        KilnType type = x->type;
+        type.dtype = KILN_DTYPE_i64;
+        lengths = kiln_ir_alloc(l->ir, name, &type, NULL);
+    }
+    KilnBuffer *parts[] = { lengths,
+                            alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)), x };
+    if (!kiln_lower_emit(l, node, KILN_INSTR_string_parts, parts, 3, &of_parts, error) ||
+        !emit_define(l, node, parts[1], error))
+        return FALSE;
+    KilnBuffer *operands[] = { kiln_lower_result(l, node, 0), x };
+    return kiln_lower_emit(l, node, KILN_INSTR_string_split, operands, 2, &attrs, error);
+}
+
+gboolean
+kiln_lower_string_normalizer(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnAttrs_string_normalizer *stated = kiln_attrs(node, string_normalizer);
+    const KilnInstrAttrs_string_normalizer attrs = { .case_change_action =
+                                                         stated->case_change_action,
+                                                     .is_case_sensitive = stated->is_case_sensitive,
+                                                     .stopwords = stated->stopwords };
+    KilnBuffer *x = kiln_lower_operand(l, node, 0);
+    const KilnSize room = kiln_size_add(kiln_type_size_elements(&x->type), kiln_size_make(1));
+    KilnBuffer *operands[] = { alloc_line(l, node, "room", KILN_DTYPE_string, room),
+                               alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)), x };
+    if (!kiln_node_count(node) && stated->stopwords.n)
+        return throw_undefined(node, error);
+    if (!kiln_lower_emit(l, node, KILN_INSTR_string_normalizer, operands, 3, &attrs, error) ||
+        (stated->stopwords.n && !emit_define(l, node, operands[1], error)))
+        return FALSE;
+    view_result(l, node, 0, operands[0]);
     return TRUE;
 }

@@ -145,6 +145,8 @@ gboolean kiln_lower_non_max_suppression(KilnLower *l, const KilnNode *node, GErr
 gboolean kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_loop(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_string_split(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_string_normalizer(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_call(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
 

@@ -97,6 +97,8 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_non_zero] = { VIA(non_zero) },
     [KILN_OP_non_max_suppression] = { VIA(non_max_suppression) },
     [KILN_OP_unique]   = { VIA(unique) },
+    [KILN_OP_string_split]      = { VIA(string_split) },
+    [KILN_OP_string_normalizer] = { VIA(string_normalizer) },
 
     /* signals */
     [KILN_OP_dft]               = { ATTRS(dft) },

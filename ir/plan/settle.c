@@ -36,8 +36,14 @@ may_settle(const KilnInstr *instr)
     bool writes = false;
     if (instr->kind == KILN_INSTR_call || kiln_instr_stream(instr))
         return false;
-    for (uint32_t i = 0; i < instr->n_operands; i++)
-        writes |= instr->operands[i].buffer && instr->operands[i].access != KILN_ACCESS_IN;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBufferUse *use = &instr->operands[i];
+        if (!use->buffer || use->access == KILN_ACCESS_IN)
+            continue;
+        if (use->buffer->type.dtype == KILN_DTYPE_string) /* a run forgets its texts */
+            return false;
+        writes = true;
+    }
     return writes;
 }
 

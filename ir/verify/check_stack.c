@@ -26,6 +26,9 @@ check_operand(const KilnInstr *stack, uint32_t i, GError **error)
     const KilnBufferUse *uses = stack->operands, *use = &uses[i];
     if (!use->buffer)
         return kiln_throw(error, KILN_ERROR_INVALID, "operand %u is required, found none", i);
+    if (use->buffer->type.dtype == KILN_DTYPE_string)
+        return kiln_throw(error, KILN_ERROR_INVALID, "operand %u: expected numbers, found strings",
+                          i);
     if (use->access == KILN_ACCESS_IN ||
         (use->access == KILN_ACCESS_OUT && uses[i ? i - 1 : 0].access == KILN_ACCESS_OUT))
         return TRUE;
@@ -138,6 +141,8 @@ check_types(const KilnInstr *stack, uint32_t i, GError **error)
         if (!mixed && kiln_stack_source_dtype(stack, i, k) != first)
             return throw_step(stack, i, error, "expected sources of one element type");
     }
+    if (step->dtype == KILN_DTYPE_string)
+        return throw_step(stack, i, error, "expected numbers, found strings");
     if (where && kiln_stack_source_dtype(stack, i, 0) != KILN_DTYPE_bool)
         return throw_step(stack, i, error, "expected a condition of bool");
     KilnType result;

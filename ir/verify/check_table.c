@@ -407,6 +407,43 @@ check_unique(KilnCheck *check, GError **error)
            check_room(check, 0, x->dtype, kiln_type_elements(x), error);
 }
 
+static gboolean
+check_text(const KilnCheck *check, uint32_t i, GError **error)
+{
+    return kiln_check_type(check, i)->dtype == KILN_DTYPE_string ||
+           kiln_check_throw(check, i, "strings", error);
+}
+
+static gboolean
+check_string_parts(KilnCheck *check, GError **error)
+{
+    const KilnType *lengths = kiln_check_type(check, 0);
+    return check_text(check, 2, error) && check_count(check, 1, error) &&
+           kiln_check_same_shape(check, 2, 0, error) &&
+           (lengths->dtype == KILN_DTYPE_i64 || kiln_check_throw(check, 0, "i64", error));
+}
+
+static gboolean
+check_string_split(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0), *x = kiln_check_type(check, 1);
+    bool fits = out->rank == x->rank + 1;
+    for (int d = 0; fits && d < x->rank; d++)
+        fits = out->dims[d] == x->dims[d];
+    return check_text(check, 0, error) && check_text(check, 1, error) &&
+           (fits || kiln_check_throw(check, 0, "the dims of operand 1 and one more", error));
+}
+
+static gboolean
+check_string_normalizer(KilnCheck *check, GError **error)
+{
+    const KilnType *x = kiln_check_type(check, 2);
+    const char *action = kiln_instr_attrs(check->instr, string_normalizer)->case_change_action;
+    return check_text(check, 2, error) && check_count(check, 1, error) &&
+           kiln_infer_one_of("case_change_action", action, "NONE LOWER UPPER", error) &&
+           check_room(check, 0, KILN_DTYPE_string, kiln_type_elements(x) + 1, error);
+}
+
 /* The channels, which are part of the size, do not matter. */
 static gboolean
 prepare_affine_grid(KilnCheck *check, GError **error)
@@ -596,6 +633,9 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_non_zero]  = { .alone = check_non_zero },
     [KILN_INSTR_non_max_suppression] = { .alone = check_suppression },
     [KILN_INSTR_unique]    = { .alone = check_unique },
+    [KILN_INSTR_string_parts]      = { .alone = check_string_parts },
+    [KILN_INSTR_string_split]      = { .alone = check_string_split },
+    [KILN_INSTR_string_normalizer] = { .alone = check_string_normalizer },
     [KILN_INSTR_affine_grid] = { .prepare = prepare_affine_grid },
     [KILN_INSTR_image_decoder] = { .prepare = prepare_image_decoder },
     [KILN_INSTR_resize]    = { .alone = check_resize },

@@ -59,8 +59,7 @@ static gboolean
 check_type(const KilnBuffer *buffer, GError **error)
 {
     const KilnType *type = &buffer->type;
-    const char *expected = !kiln_type_is_static(type)         ? "expected a static type"
-                           : type->dtype == KILN_DTYPE_string ? "strings have no buffers"
+    const char *expected = !kiln_type_is_static(type) ? "expected a static type"
                            : kiln_type_bytes(type) < 0
                                ? "expected a layout that fits and a size in 63 bits"
                                : NULL;
@@ -299,6 +298,10 @@ gboolean
 kiln_instr_verify_view(const KilnInstr *instr, GError **error)
 {
     const KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
+    if ((view->type.dtype == KILN_DTYPE_string) != (base->type.dtype == KILN_DTYPE_string))
+        return kiln_instr_throw(instr, error, "numbers are no strings: expected %s, found %s",
+                                kiln_dtype_name(base->type.dtype),
+                                kiln_dtype_name(view->type.dtype));
     if (!check_rows(instr, view, error))
         return FALSE;
     if (!lies_inside(view)) {
@@ -364,6 +367,9 @@ kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error)
         return kiln_instr_throw(instr, error, "writes %s @%s",
                                 origin->kind == KILN_BUFFER_WEIGHT ? "const weight"
                                                                    : kind_name(origin->kind),
+                                origin->name);
+    if (origin->kind == KILN_BUFFER_WEIGHT && origin->type.dtype == KILN_DTYPE_string)
+        return kiln_instr_throw(instr, error, "writes strings to @%s, which outlives the run",
                                 origin->name);
     for (uint32_t k = 0; k < instr->n_operands; k++) {
         bool seen = k < i && instr->operands[k].access != KILN_ACCESS_IN; /* met from the other */

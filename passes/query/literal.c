@@ -12,6 +12,7 @@
 #include "graph/op/slice.h"
 #include "graph/op/structure.h"
 #include "graph/op/transpose.h"
+#include "graph/texts.h"
 
 #include <float.h>
 #include <math.h>
@@ -266,6 +267,20 @@ generator_hash(const KilnTensor *tensor, uint32_t hash)
     return mix(hash, (const uint8_t *)numbers, sizeof numbers);
 }
 
+/* The texts, which may lie anywhere. */
+static uint32_t
+texts_hash(const KilnTensor *tensor, uint32_t hash)
+{
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
+    const KilnText *const *texts = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
+    int64_t n = bytes ? MIN(kiln_type_elements(&tensor->type), (int64_t)SAMPLE) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t of_text = kiln_text_hash(texts[i]);
+        hash = mix(hash, (const uint8_t *)&of_text, sizeof of_text);
+    }
+    return hash;
+}
+
 uint32_t
 kiln_constant_hash(const KilnConstant *constant)
 {
@@ -278,6 +293,8 @@ kiln_constant_hash(const KilnConstant *constant)
         return hash + constant->id;
     if (is_generated(tensor))
         return generator_hash(tensor, hash);
+    if (tensor->type.dtype == KILN_DTYPE_string)
+        return texts_hash(tensor, hash);
     int64_t sampled = MIN(n, (int64_t)SAMPLE);
     const uint8_t *data =
         tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;

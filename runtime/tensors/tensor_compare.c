@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/tensors/tensor_compare.h"
 
+#include "graph/base/names.h"
 #include "graph/base/number.h"
+#include "graph/texts.h"
 
 #include <math.h>
 #include <string.h>
@@ -78,6 +80,33 @@ compare_element(Comparison *comparison, int64_t i)
         note_bad(comparison, i, got, want);
 }
 
+/* Strings are equal or not: what differs has no size. */
+static void
+compare_texts(Comparison *comparison, int64_t i)
+{
+    KilnDifference *out = comparison->out;
+    const KilnText *const *got = comparison->got, *const *want = comparison->want;
+    if (kiln_text_equal(got[i], want[i]))
+        return;
+    out->first = out->first < 0 ? i : out->first;
+    out->n_bad++;
+}
+
+/* The first strings that differ. */
+static gboolean
+throw_texts(const KilnDifference *found, const KilnText *got, const KilnText *want, GError **error)
+{
+    g_autoptr(GString) expected = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    kiln_text_print(kiln_text_of(want), expected);
+    kiln_text_print(kiln_text_of(got), text);
+    kiln_throw(error, KILN_ERROR_MISMATCH,
+               "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
+               " strings differ, the first is element %" G_GINT64_FORMAT ": expected %s, found %s",
+               found->n_bad, found->n, found->first, expected->str, text->str);
+    return FALSE;
+}
+
 gboolean
 kiln_tensor_difference(const KilnTensor *got, const KilnTensor *want,
                        const KilnTolerance *tolerance, KilnDifference *out, GError **error)
@@ -89,10 +118,6 @@ kiln_tensor_difference(const KilnTensor *got, const KilnTensor *want,
         return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s", expected, found);
     }
     out->n = kiln_type_elements(&got->type);
-    if (got->kind == KILN_TENSOR_STRINGS || want->kind == KILN_TENSOR_STRINGS) {
-        out->n_bad = kiln_tensor_equal(got, want) ? 0 : out->n;
-        return TRUE;
-    }
     g_autoptr(GBytes) got_bytes = kiln_tensor_view(got, error);
     g_autoptr(GBytes) want_bytes = got_bytes ? kiln_tensor_view(want, error) : NULL;
     if (!want_bytes)
@@ -102,8 +127,12 @@ kiln_tensor_difference(const KilnTensor *got, const KilnTensor *want,
                               .want = g_bytes_get_data(want_bytes, NULL),
                               .tolerance = tolerance,
                               .out = out };
-    for (int64_t i = 0; i < out->n; i++)
-        compare_element(&comparison, i);
+    for (int64_t i = 0; i < out->n; i++) {
+        if (comparison.dtype == KILN_DTYPE_string)
+            compare_texts(&comparison, i);
+        else
+            compare_element(&comparison, i);
+    }
     return TRUE;
 }
 
@@ -121,13 +150,16 @@ kiln_tensor_compare(const KilnTensor *got, const KilnTensor *want, double rtol, 
         *out_rel = found.max_rel;
     if (found.n_bad == 0)
         return TRUE;
-    if (found.first < 0)
-        return kiln_throw(error, KILN_ERROR_MISMATCH, "texts differ");
     g_autoptr(GBytes) got_bytes = kiln_tensor_view(got, error);
     g_autoptr(GBytes) want_bytes = got_bytes ? kiln_tensor_view(want, error) : NULL;
     if (!want_bytes)
         return FALSE;
     KilnDType dtype = got->type.dtype;
+    if (dtype == KILN_DTYPE_string) {
+        const KilnText *const *x = g_bytes_get_data(got_bytes, NULL);
+        const KilnText *const *y = g_bytes_get_data(want_bytes, NULL);
+        return throw_texts(&found, x[found.first], y[found.first], error);
+    }
     bool finite = isfinite(found.got) && isfinite(found.want);
     return kiln_throw(error, KILN_ERROR_MISMATCH,
                       "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT

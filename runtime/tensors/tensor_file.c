@@ -5,6 +5,7 @@
 #include "graph/base/alloc.h"
 #include "graph/onnx/onnx.h"
 #include "runtime/tensors/file.h"
+#include "runtime/tensors/npy_texts.h"
 
 #include <string.h>
 
@@ -43,10 +44,14 @@ static const struct {
 };
 
 static bool
-npy_dtype(const char *header, KilnDType *out)
+npy_dtype(const char *header, KilnDType *out, KilnNpyTexts *texts)
 {
     const char *descr = strstr(header, "'descr':");
     const char *quote = descr ? strchr(descr + 8, '\'') : NULL;
+    if (quote && kiln_npy_texts_parse(quote + 1, texts)) {
+        *out = KILN_DTYPE_string;
+        return true;
+    }
     for (size_t i = 0; quote && i < G_N_ELEMENTS(npy_types); i++) {
         size_t length = strlen(npy_types[i].descr);
         if (strncmp(quote + 1, npy_types[i].descr, length) == 0 && quote[1 + length] == '\'') {
@@ -117,19 +122,22 @@ load_npy(const char *path, GError **error)
         return kiln_throw_null(error, KILN_ERROR_FORMAT, "%s: the header is cut off", path);
     g_autofree char *header = g_strndup((const char *)data + start, length);
     KilnType type = { .dtype = KILN_DTYPE_f32 };
-    if (!npy_dtype(header, &type.dtype) || !npy_shape(header, &type))
-        return kiln_throw_null(
-            error, KILN_ERROR_FORMAT,
-            "%s: expected little-endian numbers and a shape of at most %d dims, found %s", path,
-            KILN_MAX_RANK, g_strchomp(header));
+    KilnNpyTexts texts = { 0 };
+    if (!npy_dtype(header, &type.dtype, &texts) || !npy_shape(header, &type))
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "%s: expected little-endian numbers or strings and a shape of at "
+                               "most %d dims, found %s",
+                               path, KILN_MAX_RANK, g_strchomp(header));
     g_autoptr(GBytes) payload =
         g_bytes_new_from_bytes(bytes, start + length, size - start - length);
-    g_autoptr(KilnTensor) tensor = kiln_tensor_new_data(&type, payload, error);
+    g_autoptr(KilnTensor) tensor = type.dtype == KILN_DTYPE_string
+                                       ? kiln_npy_texts_load(&type, texts, payload, error)
+                                       : kiln_tensor_new_data(&type, payload, error);
     if (!tensor)
         kiln_prefix_error(error, "%s: ", path);
-    if (!tensor || !strstr(header, "'fortran_order': True"))
+    if (!tensor || tensor->kind == KILN_TENSOR_SPLAT || !strstr(header, "'fortran_order': True"))
         return g_steal_pointer(&tensor);
-    g_autoptr(GBytes) turned = from_fortran(&type, payload, error);
+    g_autoptr(GBytes) turned = from_fortran(&type, tensor->bytes, error);
     return turned ? kiln_tensor_new_data(&type, turned, error) : NULL;
 }
 
@@ -137,6 +145,12 @@ static gboolean
 save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error)
 {
     const char *descr = NULL;
+    g_autofree char *of_texts = NULL;
+    KilnNpyTexts texts = { 0 };
+    if (type->dtype == KILN_DTYPE_string) {
+        texts = kiln_npy_texts_of(data, kiln_type_elements(type));
+        descr = of_texts = g_strdup_printf("<U%zu", texts.width);
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(npy_types); i++)
         descr = npy_types[i].dtype == type->dtype ? npy_types[i].descr : descr;
     if (!descr)
@@ -155,7 +169,10 @@ save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error
     };
     g_byte_array_append(out, start, sizeof start);
     g_byte_array_append(out, (const guint8 *)header->str, header->len);
-    g_byte_array_append(out, data, (size_t)kiln_type_bytes(type));
+    if (type->dtype == KILN_DTYPE_string)
+        kiln_npy_texts_save(data, kiln_type_elements(type), texts, out);
+    else
+        g_byte_array_append(out, data, (size_t)kiln_type_bytes(type));
     return TRUE;
 }
 

@@ -9,7 +9,7 @@ ODD = onnx.model(
     [onnx.node("Frobnicate", ["x"], ["a"], "first"),
      onnx.node("Relu", ["a"], ["b"], "fine"),
      onnx.node("Frobnicate", ["b"], ["c"], "second", domain="com.example"),
-     onnx.node("StringNormalizer", ["s"], ["t"], "third")],
+     onnx.node("StringReverse", ["s"], ["t"], "third")],
     [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("s", onnx.STRING, [2])],
     [onnx.value("c", onnx.FLOAT, [2, 3]), onnx.value("t", onnx.STRING, [2])], opset=14, domains=["com.example"])
 
@@ -26,7 +26,7 @@ class Check(CliTest):
         self.assertEqual(len(lines), 4, lines)
         self.assertRegex(lines[0], r"^Frobnicate \(opset 14, f32\) at first: .+")
         self.assertRegex(lines[1], r"^com\.example:Frobnicate \(opset 1, \w+\) at second: .+")
-        self.assertRegex(lines[2], r"^StringNormalizer \(opset 14, string\) at third: .+")
+        self.assertRegex(lines[2], r"^StringReverse \(opset 14, string\) at third: .+")
         self.assertRegex(lines[3], r"odd\.onnx: 4 nodes, 3 not supported$")
         self.assertEqual(len(self.kiln("check", path, "-q", status=UNSUPPORTED).splitlines()), 3)
 
@@ -35,7 +35,7 @@ class Check(CliTest):
         unsupported = self.json("check", path, "--json", status=UNSUPPORTED)["unsupported"]
         self.assertEqual([entry["node"] for entry in unsupported], ["first", "second", "third"])
         self.assertEqual([entry["opset"] for entry in unsupported], [14, 1, 14])
-        self.assertEqual([entry["op"] for entry in unsupported], ["Frobnicate", "com.example:Frobnicate", "StringNormalizer"])
+        self.assertEqual([entry["op"] for entry in unsupported], ["Frobnicate", "com.example:Frobnicate", "StringReverse"])
         self.assertEqual(unsupported[0]["dtype"], "f32")
         self.assertTrue(all(entry["reason"] for entry in unsupported))
         self.assertEqual(self.json("check", MODEL, "--json")["unsupported"], [])

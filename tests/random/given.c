@@ -40,8 +40,7 @@ may_vary(const KilnValue *value)
 {
     const KilnConstant *constant = kiln_value_constant(value);
     if (!constant || value->known || constant->type.quant || constant->type.layout ||
-        constant->tensor->kind == KILN_TENSOR_SPARSE ||
-        constant->tensor->kind == KILN_TENSOR_STRINGS)
+        !kiln_tensor_is_readable(constant->tensor))
         return false;
     kiln_foreach_use (use, value) {
         if (kiln_op_is_shape_operand(use->user->op, use->index))

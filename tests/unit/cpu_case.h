@@ -183,7 +183,8 @@ cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
                                                      : NULL,
                             .form = call->form,
                             .prepared = cpu_prepare(c, kernel),
-                            .threads = call->threads };
+                            .threads = call->threads,
+                            .texts = c->texts };
     const char *error = kernel->run(&args);
     free(args.scratch);
     free((void *)args.packed);

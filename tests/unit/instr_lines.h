@@ -107,6 +107,9 @@ static const char *const lines[] = {
     "label_encoder o:f32[A,B] i:i64[A,B] i:i64[4] i:f32[4] i:f32[1]",
     /* pictures: any bytes are one of no pixels */
     "image_size o:i64[2] i:u8[A]", "image_decoder o:u8[0,0,3] i:u8[A]",
+    /* strings */
+    "string_concat o:string[A,B] i:string[A,1] i:string[B]", "string_parts o:i64[A] o:i64[1] i:string[A]", "string_split o:string[A,B] i:string[A]",
+    "regex_full_match o:bool[A,B] i:string[A,B] {pattern=\"a*\"}",
     /* the others */
     "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",
     "add o:f32[A,B,C] i:f32[A,1,C] i:f32[B,1]", "stack o:f32[A,B] i:f32[A,B] { relu; mul 0.5 }", "copy o:f32[A,B] i:f32[A,B]",

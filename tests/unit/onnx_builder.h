@@ -16,6 +16,7 @@ enum {
     ONNX_U8 = 2,
     ONNX_I32 = 6,
     ONNX_I64 = 7,
+    ONNX_STRING = 8,
     ONNX_BOOL = 9,
     ONNX_C128 = 15,
 };

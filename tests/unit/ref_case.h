@@ -7,6 +7,7 @@
 
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
+#include "graph/texts.h"
 #include "ir/target.h"
 
 #include <criterion/criterion.h>
@@ -24,6 +25,7 @@ typedef struct {
     KilnBufferUse uses[CASE_MAX_OPERANDS];
     KilnBuffer buffers[CASE_MAX_OPERANDS];
     void *data[CASE_MAX_OPERANDS];
+    KilnTextHeap *texts; /* that runs make */
 } RefCase;
 
 /** Dims and values of an operand; SCALAR has no dims. */
@@ -50,6 +52,7 @@ case_free(RefCase *c)
     for (uint32_t i = 0; i < c->instr.n_operands; i++)
         free(c->data[i]);
     kiln_arena_free(c->arena);
+    kiln_text_heap_free(c->texts);
     g_free(c);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RefCase, case_free)
@@ -59,6 +62,7 @@ case_new(KilnInstrKind kind)
 {
     RefCase *c = g_new0(RefCase, 1);
     c->arena = kiln_arena_new();
+    c->texts = kiln_text_heap_new();
     c->instr.kind = kind;
     c->instr.attrs = kiln_instr_attrs_new(kind, c->arena);
     c->instr.operands = c->uses;
@@ -89,6 +93,22 @@ case_in(RefCase *c, KilnDType dtype, int rank, const int64_t *dims, const double
     case_add(c, dtype, rank, dims, values);
 }
 
+/** An operand of strings. */
+static inline void
+case_texts(RefCase *c, int rank, const int64_t *dims, const char *const *texts)
+{
+    case_add(c, KILN_DTYPE_string, rank, dims, NULL);
+    uint32_t i = c->instr.n_operands - 1;
+    const KilnText **elements = c->data[i];
+    for (int64_t k = 0; k < kiln_type_elements(&c->buffers[i].type); k++)
+        cr_assert(kiln_text_new_copy(c->texts, texts[k], strlen(texts[k]), &elements[k]));
+}
+#define TEXTS(...)                                                                                 \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
 static inline void
 case_out(RefCase *c, KilnDType dtype, int rank, const int64_t *dims)
 {
@@ -118,10 +138,33 @@ case_run(RefCase *c)
     cr_assert(kernel, "no kernel for %s", kiln_instr_info(c->instr.kind)->name);
     size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, 0, 1) : 0;
     void *scratch = bytes ? malloc(bytes) : NULL;
-    KilnKernelArgs args = { .instr = &c->instr, .data = c->data, .scratch = scratch, .threads = 1 };
+    void *prepared = kernel->prepare ? malloc(kernel->prepared_bytes(&c->instr) + 1) : NULL;
+    if (prepared)
+        kernel->prepare(&c->instr, prepared);
+    KilnKernelArgs args = { .instr = &c->instr,
+                            .data = c->data,
+                            .scratch = scratch,
+                            .prepared = prepared,
+                            .threads = 1,
+                            .texts = c->texts };
     const char *error = kernel->run(&args);
     free(scratch);
+    free(prepared);
     return error;
+}
+
+/** Runs, and expects the first strings of operand 0 to be the @n of @expected. */
+static inline void
+case_gives_texts(RefCase *c, int64_t n, const char *const *expected)
+{
+    const char *error = case_run(c);
+    const KilnText *const *found = c->data[0];
+    cr_assert_null(error, "%s: %s", kiln_instr_info(c->instr.kind)->name, error);
+    for (int64_t k = 0; k < n; k++) {
+        const KilnText text = kiln_text_of(found[k]), wanted = { expected[k], strlen(expected[k]) };
+        cr_expect(kiln_text_equal(found[k], &wanted), "element %d: expected '%s', found '%.*s'",
+                  (int)k, expected[k], (int)text.length, text.text);
+    }
 }
 
 /** Compares operand @i with an absolute @tolerance. NaN is equal to NaN. */

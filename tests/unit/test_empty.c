@@ -226,6 +226,7 @@ Test(empty, every_instruction, .timeout = SECONDS)
     for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
         cr_expect(try_line(lines[i], ran) > 1, "%s: not tried", lines[i]);
     cr_expect_eq(try_line("define i:i64[1] {values=[0], most=[-1]}", ran), 1);
+    cr_expect_eq(try_line("string_normalizer o:string[1] o:i64[1] i:string[0]", ran), 1);
     for (int kind = 0; kind < KILN_N_INSTRS; kind++) {
         const KilnInstrInfo *info = kiln_instr_info(kind);
         if (g_str_has_prefix(info->name, "reduce_"))

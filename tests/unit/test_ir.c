@@ -264,13 +264,31 @@ Test(ir, verify_static_types)
     fixture_free(&f);
 }
 
-Test(ir, verify_no_strings)
+static void
+expect_refused(const char *text, const char *message)
 {
-    Fixture f = fixture();
-    chain(&f);
-    f.x->type.dtype = KILN_DTYPE_string;
-    expect_bad(&f, "strings have no buffers");
-    fixture_free(&f);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "case", &error);
+    cr_assert_null(ir, "%s", text);
+    cr_expect(strstr(error->message, message), "expected '%s', found '%s'", message,
+              error->message);
+}
+
+/* Nothing makes an address of a number. */
+Test(ir, verify_strings)
+{
+    expect_refused("func @f {\n  input @x : i64[2]\n  output @y : string[2]\n"
+                   "  %v = view @x : string[2]\n  copy @out @y, @in %v\n}\n",
+                   "numbers are no strings: expected i64, found string");
+    expect_refused("func @f {\n  input @x : i64[2]\n  output @y : string[2]\n"
+                   "  copy @out @y, @in @x\n}\n",
+                   "copy");
+    expect_refused("func @f {\n  input @x : i64[2]\n  output @y : string[2]\n"
+                   "  stack @out @y, @in @x { cast : string }\n}\n",
+                   "expected numbers, found strings");
+    expect_refused("func @f {\n  weight @w = _ : string[2]\n  input @x : string[2]\n"
+                   "  copy @out @w, @in @x\n}\n",
+                   "writes strings to @w, which outlives the run");
 }
 
 Test(ir, verify_layout)

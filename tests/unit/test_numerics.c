@@ -274,8 +274,12 @@ Test(numerics, random_tensors_depend_on_name_and_seed)
     cr_expect_eq(seen, 15);
     KilnType open = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ -1 });
     cr_expect_null(kiln_random_tensor(&open, &domain, "a", 1, NULL));
-    KilnType text = kiln_type_make(KILN_DTYPE_string, 1, (int64_t[]){ 2 });
-    cr_expect_null(kiln_random_tensor(&text, &domain, "a", 1, NULL));
+    KilnType text = kiln_type_make(KILN_DTYPE_string, 1, (int64_t[]){ 100 });
+    g_autoptr(KilnTensor) words = kiln_random_tensor(&text, &domain, "a", 1, NULL);
+    g_autoptr(KilnTensor) same = kiln_random_tensor(&text, &domain, "a", 1, NULL);
+    g_autoptr(KilnTensor) others = kiln_random_tensor(&text, &domain, "b", 1, NULL);
+    cr_expect(kiln_tensor_equal(words, same));
+    cr_expect_not(kiln_tensor_equal(words, others));
 }
 
 /* --- the check around passes --- */

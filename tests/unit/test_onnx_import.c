@@ -251,7 +251,7 @@ Test(onnx_import, tensors_that_contradict_themselves)
     expect_refused(tensor, "expected a whole tensor, found a segment");
     tensor = onnx_tensor("t", 8, "1", NULL, 0);
     kiln_wire_put_bytes(tensor, 6, "\xFF", 1);
-    expect_refused(tensor, "element 0 is not UTF-8 text");
+    expect_refused(tensor, "expected UTF-8, found other bytes in element 0");
 }
 
 /* --- subgraphs --- */

@@ -88,7 +88,8 @@ Test(onnx_ml, linear_models)
     expect_refused(graph, "attribute 'intercepts': expected 2 elements, found 3");
     graph = graph_of(ONNX_F32, "N,3");
     NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 3));
-    expect_refused(graph, "attribute 'classlabels_ints': expected labels, found none");
+    expect_refused(graph, "expected labels in 'classlabels_ints' or 'classlabels_strings', found "
+                          "none");
     graph = graph_of(ONNX_F32, "N,3");
     NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 3), SOME("intercepts", 1),
          ONNX_INTS("classlabels_ints", 3, 7));
@@ -134,11 +135,12 @@ Test(onnx_ml, keys_and_values)
     graph = graph_of(ONNX_I64, "N,3");
     NODE(graph, "LabelEncoder", "y", ONNX_INTS("keys_int64s", 1, 2), SOME("keys_floats", 2),
          SOME("values_floats", 2));
-    expect_refused(graph, "expected one of 'keys_int64s', 'keys_floats' and 'keys_tensor', found 2 "
-                          "of them");
+    expect_refused(graph, "expected one of 'keys_int64s', 'keys_floats', 'keys_strings' and "
+                          "'keys_tensor', found 2 of them");
     graph = graph_of(ONNX_I64, "N,3");
     NODE(graph, "OneHotEncoder", "y", onnx_int("zeros", 1));
-    expect_refused(graph, "attribute 'cats_int64s': expected categories, found none");
+    expect_refused(graph, "expected categories in one of 'cats_int64s' and 'cats_strings', found "
+                          "none");
 }
 
 /* One bad attribute each, beside good ones. */
@@ -242,23 +244,39 @@ Test(onnx_ml, bad_attributes_of_labels)
     expect_refused(graph, "attribute 'keys_tensor'");
 }
 
-Test(onnx_ml, strings_are_named)
+Test(onnx_ml, strings_are_labels)
 {
     GByteArray *graph = graph_of(ONNX_I64, "N,3");
     NODE(graph, "LabelEncoder", "y", ONNX_INTS("keys_int64s", 1),
          onnx_texts("values_strings", 1, (const char *const[]){ "a" }));
     g_autofree char *found = imported(graph);
-    cr_expect(strstr(found, "reason=\"attribute 'values_strings': strings\""), "%s", found);
-    graph = graph_of(ONNX_I64, "C");
+    cr_expect(strstr(found, "%y.default = const @y.default : string[]"), "%s", found);
+    cr_expect(strstr(found, "%y = label_encoder(%x, %y.keys, %y.values, %y.default) : string[N,3]"),
+              "%s", found);
+    graph = graph_of(ONNX_STRING, "C");
     onnx_node(graph, "TfIdfVectorizer", "x", "y", onnx_int("max_gram_length", 1),
               onnx_int("min_gram_length", 1), onnx_int("max_skip_count", 0),
-              onnx_text("mode", "TF"), ONNX_INTS("ngram_counts", 0), ONNX_INTS("ngram_indexes", 0),
-              onnx_texts("pool_strings", 1, (const char *const[]){ "a" }), NULL);
+              onnx_text("mode", "TF"), ONNX_INTS("ngram_counts", 0),
+              ONNX_INTS("ngram_indexes", 0, 1, 2),
+              onnx_texts("pool_strings", 3, (const char *const[]){ "a", "b", "a" }), NULL);
     g_autofree char *grams = imported(graph);
-    cr_expect(strstr(grams, "reason=\"attribute 'pool_strings': strings\""), "%s", grams);
+    cr_expect(strstr(grams, "pool_int64s=[2,1,2]"), "%s", grams);
     graph = graph_of(ONNX_F32, "N,3");
     NODE(graph, "LinearClassifier", "y,z", SOME("coefficients", 6),
          onnx_texts("classlabels_strings", 2, (const char *const[]){ "a", "b" }));
     g_autofree char *labels = imported(graph);
-    cr_expect(strstr(labels, "reason=\"labels that are strings\""), "%s", labels);
+    cr_expect(strstr(labels, "%y = gather(%y.labels, "), "%s", labels);
+    cr_expect(strstr(labels, ": string[N]"), "%s", labels);
+    graph = graph_of(ONNX_STRING, "N,3");
+    NODE(graph, "CategoryMapper", "y", ONNX_INTS("cats_int64s", 5, 7),
+         onnx_texts("cats_strings", 2, (const char *const[]){ "a", "b" }));
+    g_autofree char *mapped = imported(graph);
+    cr_expect(strstr(mapped, "label_encoder(%x, %y.texts, %y.integers, %y.default) : i64[N,3]"),
+              "%s", mapped);
+    graph = graph_of(ONNX_STRING, "N,3");
+    NODE(graph, "CategoryMapper", "y", ONNX_INTS("cats_int64s", 5),
+         onnx_texts("cats_strings", 2, (const char *const[]){ "a", "b" }));
+    expect_refused(graph,
+                   "expected as many elements of 'cats_int64s' as of 'cats_strings', found 1 "
+                   "and 2");
 }

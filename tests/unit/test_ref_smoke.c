@@ -6,6 +6,8 @@
 #include "graph/base/number.h"
 #include "ir/target.h"
 
+#include "graph/texts.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +129,12 @@ static const Smoke smokes[] = {
     { "quantize_linear", "i8[2,3]; K[2,3]; f32[3]; i8[3] | {axis=1}" },
     /* classical machine learning */
     { "label_encoder", "i16[2,3]; K[2,3]; K[4]; i16[4]; i16[1]" },
+    /* strings: each is "1" or "2", and so is each part of it */
+    { "regex_full_match", "bool[2,3]; K[2,3] | {pattern=\"1+\"}" },
+    { "string_concat", "K[2,3]; K[2,1]; K[3]" },
+    { "string_normalizer", "K[3]; i64[1]; K[2] | {case_change_action=\"UPPER\"}" },
+    { "string_parts", "i64[2]; i64[1]; K[2]" },
+    { "string_split", "K[2,2]; K[2] | {delimiter=\",\"}" },
     { "pairwise_coupling", "K[2,3]; K[2,3] | {classes=3}" },
     { "squared_distance", "K[2,3]; K[2,4]; K[3,4]" },
     { "tf_idf_vectorizer", "f32[2,2]; K[2,4] | {max_gram_length=2, ngram_counts=[0,1], ngram_indexes=[0,1], pool_int64s=[3,1,3]}" },
@@ -170,6 +178,8 @@ static const char *
 operands_of(const KilnKernel *row)
 {
     const char *instr = kiln_instr_info(row->instr)->name;
+    if (strcmp(row->name, "ref:cast_to_string") == 0)
+        return "string[2,3]; K[2,3]";
     for (size_t i = 0; i < G_N_ELEMENTS(quantized_smokes) && row->quantized; i++) {
         if (strcmp(quantized_smokes[i].instr, instr) == 0)
             return quantized_smokes[i].operands;
@@ -210,6 +220,8 @@ smoke_text(const KilnKernel *row, KilnDType dtype)
                            parts[1] ? parts[1] : "");
 }
 
+static const KilnText digits[] = { { "1", 1 }, { "2", 1 } };
+
 /* Inputs hold 1 and 2: divisors, indices of dims of 3 and lengths alike; bools 0 and 1. */
 static void *
 smoke_data(const KilnBuffer *buffer, int poison)
@@ -219,23 +231,36 @@ smoke_data(const KilnBuffer *buffer, int poison)
     void *data = malloc(size ? size : 1);
     memset(data, poison, size);
     for (size_t i = 0; buffer->kind == KILN_BUFFER_INPUT && i < size / kiln_dtype_size(type->dtype);
-         i++)
+         i++) {
         kiln_element_store_f64(type->dtype, data, (int64_t)i,
                                (double)(type->dtype == KILN_DTYPE_bool ? i % 2 : 1 + i % 2));
+        if (type->dtype == KILN_DTYPE_string)
+            ((const KilnText **)data)[i] = &digits[i % 2];
+    }
     return data;
 }
 
 static void
-smoke_run(const KilnKernel *kernel, const KilnInstr *instr, void **data, int poison)
+smoke_run(const KilnKernel *kernel, const KilnInstr *instr, void **data, int poison,
+          KilnTextHeap *texts)
 {
     size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, 0, 1) : 0;
     void *scratch = bytes ? malloc(bytes) : NULL;
     if (scratch)
         memset(scratch, poison, bytes);
-    KilnKernelArgs args = { .instr = instr, .data = data, .scratch = scratch, .threads = 1 };
+    void *prepared = kernel->prepare ? malloc(kernel->prepared_bytes(instr)) : NULL;
+    if (prepared)
+        kernel->prepare(instr, prepared);
+    KilnKernelArgs args = { .instr = instr,
+                            .data = data,
+                            .scratch = scratch,
+                            .prepared = prepared,
+                            .threads = 1,
+                            .texts = texts };
     const char *error = kernel->run(&args);
     cr_expect_null(error, "%s: %s", kernel->name, error);
     free(scratch);
+    free(prepared);
 }
 
 static void
@@ -253,21 +278,33 @@ smoke_free(const KilnInstr *instr, void **data)
 }
 
 /* All operands but those that are written over hold what they hold in @expected. */
+static bool
+equal_strings(const KilnText *const *a, const KilnText *const *b, size_t n)
+{
+    bool equal = true;
+    for (size_t i = 0; i < n && equal; i++)
+        equal = kiln_text_equal(a[i], b[i]);
+    return equal;
+}
+
 static void
 smoke_compare(const KilnInstr *instr, void **data, void **expected, const char *text)
 {
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         size_t size = (size_t)kiln_type_bytes(&kiln_instr_operand(instr, i)->type);
         bool shared = i && data[i] == data[0];
-        cr_expect(shared || memcmp(data[i], expected[i], size) == 0, "operand %u differs:\n%s", i,
-                  text);
+        bool strings = kiln_instr_operand(instr, i)->type.dtype == KILN_DTYPE_string;
+        cr_expect(shared ||
+                      (strings ? equal_strings(data[i], expected[i], size / sizeof(KilnText *))
+                               : memcmp(data[i], expected[i], size) == 0),
+                  "operand %u differs:\n%s", i, text);
     }
 }
 
 /* The result lies in operand @k. Returns 1, or 0 where the types forbid it. */
 static int
 smoke_in_place(const KilnKernel *kernel, const KilnInstr *instr, uint32_t k, void **expected,
-               const char *text)
+               KilnTextHeap *texts, const char *text)
 {
     if (k >= instr->n_operands || !kiln_instr_may_share(instr, 0, k))
         return 0;
@@ -275,7 +312,7 @@ smoke_in_place(const KilnKernel *kernel, const KilnInstr *instr, uint32_t k, voi
     smoke_fill(instr, data, 0x3c);
     void *own = data[0];
     data[0] = data[k];
-    smoke_run(kernel, instr, data, 0x3c);
+    smoke_run(kernel, instr, data, 0x3c, texts);
     smoke_compare(instr, data, expected, text);
     data[0] = own;
     smoke_free(instr, data);
@@ -294,15 +331,16 @@ smoke(const KilnKernel *row, KilnDType dtype)
     const KilnInstr *instr = function->first;
     const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), instr);
     cr_assert(kernel && kernel->run == row->run, "%s does not take\n%s", row->name, text);
+    g_autoptr(KilnTextHeap) texts = kiln_text_heap_new();
     void *data[2][16];
     int in_place = 0;
     smoke_fill(instr, data[0], 0x3c);
     smoke_fill(instr, data[1], 0x55);
-    smoke_run(kernel, instr, data[0], 0x3c);
-    smoke_run(kernel, instr, data[1], 0x55);
+    smoke_run(kernel, instr, data[0], 0x3c, texts);
+    smoke_run(kernel, instr, data[1], 0x55, texts);
     smoke_compare(instr, data[1], data[0], text);
     for (uint32_t k = 1; k < 4; k++)
-        in_place += smoke_in_place(kernel, instr, k, data[0], text);
+        in_place += smoke_in_place(kernel, instr, k, data[0], texts, text);
     smoke_free(instr, data[0]);
     smoke_free(instr, data[1]);
     return in_place;

@@ -163,7 +163,7 @@ kiln_cpu_cast_supports(const KilnInstr *instr)
     const KilnType *to = cpu_type(instr, 0), *from = cpu_type(instr, 1);
     Cast c;
     LowCast low;
-    return !to->layout && !from->layout &&
+    return !to->layout && !from->layout && to->dtype != KILN_DTYPE_string &&
            (find_rows(from->dtype, to->dtype, &c) || low_cast(instr, &low));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cast, between all element types but string.
+/* cast, between all element types but string (text/cast.c).
  *
  * Float to integer truncates; out of range, where ONNX leaves the result open, it saturates, and
  * NaN gives 0. To integers of 2 and 4 bits the low bits are kept instead. Integer to integer keeps
@@ -86,5 +86,5 @@ kiln_ref_cast(const KilnKernelArgs *args)
 bool
 kiln_ref_cast_supports(const KilnInstr *instr)
 {
-    return kiln_dtype_size(kiln_instr_operand(instr, 0)->type.dtype) != 0;
+    return kiln_instr_operand(instr, 0)->type.dtype != KILN_DTYPE_string;
 }

@@ -13,9 +13,15 @@ enum {
     OTHERWISE
 };
 
+/* True if element @i of the operand is equal to key @k. */
 static bool
-is_equal(KilnDType dtype, RefValue a, RefValue b)
+has_key(const KilnKernelArgs *args, int64_t i, int64_t k)
 {
+    const KilnDType dtype = ref_type(args, X)->dtype;
+    if (dtype == KILN_DTYPE_string)
+        return kiln_text_equal(((const KilnText *const *)args->data[X])[i],
+                               ((const KilnText *const *)args->data[KEYS])[k]);
+    const RefValue a = ref_load(dtype, args->data[X], i), b = ref_load(dtype, args->data[KEYS], k);
     return kiln_dtype_is_float(dtype) ? a.f == b.f || (isnan(a.f) && isnan(b.f)) : a.s == b.s;
 }
 
@@ -26,9 +32,8 @@ kiln_ref_label_encoder(const KilnKernelArgs *args)
     const size_t size = kiln_dtype_size(out->dtype);
     const int64_t n = ref_elements(x);
     for (int64_t i = 0; i < n; i++) {
-        const RefValue value = ref_load(x->dtype, args->data[X], i);
         int64_t k = ref_type(args, KEYS)->dims[0] - 1;
-        while (k >= 0 && !is_equal(x->dtype, value, ref_load(x->dtype, args->data[KEYS], k)))
+        while (k >= 0 && !has_key(args, i, k))
             k--;
         ref_copy_element(args->data[OUT], i, args->data[k < 0 ? OTHERWISE : VALUES], k < 0 ? 0 : k,
                          size);

@@ -24,6 +24,12 @@ compare(const Slices *slices, int64_t a, int64_t b)
     int order = 0;
     for (int64_t k = 0; k < split->outer * split->inner && !order; k++) {
         int64_t o = k / split->inner, i = k % split->inner;
+        if (slices->dtype == KILN_DTYPE_string) {
+            const KilnText *const *texts = slices->data;
+            order = kiln_text_compare(texts[(o * split->axis + a) * split->inner + i],
+                                      texts[(o * split->axis + b) * split->inner + i]);
+            continue;
+        }
         RefValue x =
             ref_load(slices->dtype, slices->data, (o * split->axis + a) * split->inner + i);
         RefValue y =
@@ -125,6 +131,10 @@ kiln_ref_unique(const KilnKernelArgs *args)
         if (counts)
             counts[place[first[i]]]++;
     }
+    const int64_t used = count * slices.split.outer * slices.split.inner;
+    if (x->dtype == KILN_DTYPE_string) /* the rest of the room holds strings, too */
+        memset((const KilnText **)args->data[0] + used, 0,
+               (size_t)(ref_elements(ref_type(args, 0)) - used) * sizeof(KilnText *));
     *(int64_t *)args->data[1] = count;
     return NULL;
 }

@@ -79,7 +79,7 @@ gboolean
 kiln_onnx_convert_linear_classifier(KilnOnnxCall *call, GError **error)
 {
     Linear l = { .s = { call, error } };
-    KilnInts labels;
+    KilnOnnxMlLabels labels;
     int64_t multi_class = 0; /* how the model was trained */
     if (!kiln_onnx_take_int(call, "multi_class", &multi_class, error) ||
         !kiln_onnx_ml_take_labels(call, "classlabels_ints", &labels, error) ||

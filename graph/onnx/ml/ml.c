@@ -3,10 +3,14 @@
 
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
+#include "graph/onnx/tensor.h"
 #include "graph/op/gather.h"
+#include "graph/op/learn.h"
 #include "graph/op/logic.h"
 #include "graph/op/reduce.h"
 #include "graph/tensor.h"
+
+#include <string.h>
 
 KilnValue *
 kiln_onnx_ml_rows(const KilnOnnxSteps *s, KilnDType dtype)
@@ -65,24 +69,64 @@ kiln_onnx_ml_check_length(const KilnOnnxCall *call, const char *name, size_t fou
 
 /* --- labels --- */
 
+KilnValue *
+kiln_onnx_ml_texts(const KilnOnnxSteps *s, const char *suffix, const KilnOnnxAttr *attr)
+{
+    const Onnx__AttributeProto *proto = attr->proto;
+    const KilnType type =
+        kiln_type_make(KILN_DTYPE_string, 1, (int64_t[]){ (int64_t)proto->n_strings });
+    KilnTensor *tensor = kiln_onnx_texts_load(&type, proto->strings, proto->n_strings, s->error);
+    return tensor ? kiln_onnx_helper(s->call, suffix, tensor) : NULL;
+}
+
+KilnValue *
+kiln_onnx_ml_text(const KilnOnnxSteps *s, const char *suffix, const char *text)
+{
+    const KilnType type = kiln_type_scalar(KILN_DTYPE_string);
+    const KilnText one = { text, strlen(text) };
+    KilnTensor *tensor = kiln_tensor_new_texts(&type, &one, 1, s->error);
+    return tensor ? kiln_onnx_helper(s->call, suffix, tensor) : NULL;
+}
+
+KilnValue *
+kiln_onnx_ml_numbers(const KilnOnnxSteps *s, const char *suffix, int64_t n)
+{
+    const KilnType type = kiln_type_make(KILN_DTYPE_i64, 1, (int64_t[]){ n });
+    return kiln_onnx_helper(s->call, suffix, kiln_tensor_new_iota(&type));
+}
+
+KilnValue *
+kiln_onnx_ml_find(const KilnOnnxSteps *s, KilnValue *x, KilnValue *keys, int64_t otherwise)
+{
+    if (!x || !keys)
+        return NULL;
+    KilnValue *operands[] = { x, keys, kiln_onnx_ml_numbers(s, "places", keys->type.dims[0]),
+                              kiln_onnx_ints(s->call, "otherwise", &otherwise, 1) };
+    return kiln_onnx_build(s->call, KILN_OP_label_encoder, NULL, operands, 4, s->error);
+}
+
 gboolean
-kiln_onnx_ml_take_labels(KilnOnnxCall *call, const char *ints, KilnInts *out, GError **error)
+kiln_onnx_ml_take_labels(KilnOnnxCall *call, const char *ints, KilnOnnxMlLabels *out,
+                         GError **error)
 {
     bool there = false;
+    KilnInts numbers = { 0 };
     const KilnOnnxAttr *texts = kiln_onnx_take(call, "classlabels_strings");
-    *out = (KilnInts){ 0 };
-    if (!kiln_onnx_take_ints(call, ints, out, &there, error))
+    if (!kiln_onnx_take_ints(call, ints, &numbers, &there, error))
         return FALSE;
-    if (texts && texts->proto->n_strings && out->n)
-        return kiln_onnx_throw(
-            call, KILN_ERROR_INVALID, error,
-            "attributes '%s' and 'classlabels_strings': expected one of them, found "
-            "both",
-            ints);
-    if (texts && texts->proto->n_strings)
-        return kiln_onnx_unsupported(call, error, "labels that are strings");
+    if (texts && !texts->proto->n_strings)
+        texts = NULL;
+    if (texts && numbers.n)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "attributes '%s' and 'classlabels_strings': expected one of them, "
+                               "found both",
+                               ints);
+    *out = (KilnOnnxMlLabels){ texts ? (uint32_t)texts->proto->n_strings : numbers.n, numbers.v,
+                               texts };
     return out->n > 0 || kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                                         "attribute '%s': expected labels, found none", ints);
+                                         "expected labels in '%s' or 'classlabels_strings', found "
+                                         "none",
+                                         ints);
 }
 
 KilnValue *
@@ -99,14 +143,18 @@ kiln_onnx_ml_gather(const KilnOnnxSteps *s, KilnValue *data, KilnValue *indices,
 }
 
 KilnValue *
-kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnInts labels, KilnValue *index)
+kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnOnnxMlLabels labels, KilnValue *index)
 {
-    bool counts = true;
-    for (uint32_t i = 0; i < labels.n; i++)
-        counts &= labels.v[i] == i;
-    return counts ? index
-                  : kiln_onnx_ml_gather(s, kiln_onnx_ints(s->call, "labels", labels.v, labels.n),
-                                        index, 0);
+    bool counts = !labels.texts;
+    for (uint32_t i = 0; counts && i < labels.n; i++)
+        counts = labels.ints[i] == i;
+    if (counts || !index)
+        return index;
+    return kiln_onnx_ml_gather(s,
+                               labels.texts
+                                   ? kiln_onnx_ml_texts(s, "labels", labels.texts)
+                                   : kiln_onnx_ints(s->call, "labels", labels.ints, labels.n),
+                               index, 0);
 }
 
 KilnValue *

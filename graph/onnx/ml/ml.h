@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/model.h"
 #include "graph/onnx/steps.h"
 
 /** Operand 0 as rows of features [N, F] of @dtype. A vector is one row. NULL and an error for other
@@ -25,11 +26,28 @@ KilnValue *kiln_onnx_ml_matrix(const KilnOnnxSteps *s, const char *suffix, const
 gboolean kiln_onnx_ml_check_length(const KilnOnnxCall *call, const char *name, size_t found,
                                    int64_t expected, GError **error);
 
-/** Takes the integer labels of classes. Labels that are strings are not supported. */
-gboolean kiln_onnx_ml_take_labels(KilnOnnxCall *call, const char *ints, KilnInts *out,
+/** The strings of an attribute as a constant vector. */
+KilnValue *kiln_onnx_ml_texts(const KilnOnnxSteps *s, const char *suffix, const KilnOnnxAttr *attr);
+/** One string as a constant scalar. */
+KilnValue *kiln_onnx_ml_text(const KilnOnnxSteps *s, const char *suffix, const char *text);
+/** The numbers below @n as a constant vector of i64. */
+KilnValue *kiln_onnx_ml_numbers(const KilnOnnxSteps *s, const char *suffix, int64_t n);
+/** The number of each element of @x in the list @keys, or @otherwise. */
+KilnValue *kiln_onnx_ml_find(const KilnOnnxSteps *s, KilnValue *x, KilnValue *keys,
+                             int64_t otherwise);
+
+/** Labels of classes. */
+typedef struct {
+    uint32_t n;
+    const int64_t *ints;
+    const KilnOnnxAttr *texts; /* NULL: they are integers */
+} KilnOnnxMlLabels;
+
+/** Takes the labels of classes: integers, or strings. */
+gboolean kiln_onnx_ml_take_labels(KilnOnnxCall *call, const char *ints, KilnOnnxMlLabels *out,
                                   GError **error);
 /** The label of each row: @labels at @index [N]. */
-KilnValue *kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnInts labels, KilnValue *index);
+KilnValue *kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnOnnxMlLabels labels, KilnValue *index);
 /** A row of @depth numbers for each index: the second of @values at the index, else the first. */
 KilnValue *kiln_onnx_ml_one_hot(const KilnOnnxSteps *s, KilnValue *index, KilnValue *depth,
                                 KilnValue *values);

@@ -126,8 +126,9 @@ kiln_onnx_convert_svm_regressor(KilnOnnxCall *call, GError **error)
 
 typedef struct {
     Svm m;
-    KilnInts labels, counts; /* support vectors of each class */
-    KilnFloats a, b;         /* of the sigmoids that give probabilities */
+    KilnOnnxMlLabels labels;
+    KilnInts counts; /* support vectors of each class */
+    KilnFloats a, b; /* of the sigmoids that give probabilities */
     int64_t n, pairs, vectors;
 } Classifier;
 

@@ -7,7 +7,6 @@
  * negative, and above 0 otherwise. If the weights name the first class, the scores of both are
  * sigmoids of -s and s where the transform is LOGISTIC. Otherwise they are 1 - s and s if no weight
  * is negative, else -s and s. ONNX does not say so; models rely on what ONNX Runtime does. */
-#include "graph/attr.h"
 #include "graph/graph.h"
 #include "graph/kiln-types.h"
 #include "graph/onnx/convert.h"
@@ -19,7 +18,7 @@
 typedef struct {
     KilnOnnxSteps s;
     KilnForest *forest;
-    KilnInts labels;
+    KilnOnnxMlLabels labels;
     KilnTreeNumbers base;
     KilnOnnxMlTransform transform;
     bool one;      /* two classes have one score */

@@ -16,6 +16,13 @@ G_BEGIN_DECLS
 #define KILN_API extern
 #endif
 
+/** A text: @length bytes of UTF-8, any of which may be zero. An element of type string is the
+ * address of one, which is never written. NULL stands for the empty text. */
+typedef struct {
+    const char *text;
+    size_t length;
+} KilnText;
+
 /* X(id, number in onnx.TensorProto.DataType, bytes per element, class) */
 // clang-format off
 #define KILN_DTYPE_MAP(X) \
@@ -32,7 +39,7 @@ G_BEGIN_DECLS
     X(u32,    12, 4, UNSIGNED) \
     X(u64,    13, 8, UNSIGNED) \
     X(bool,    9, 1, BOOL)     \
-    X(string,  8, 0, STRING)   \
+    X(string,  8, sizeof(const KilnText *), STRING) \
     X(f8e4m3fn,   17, 1, FLOAT)  \
     X(f8e4m3fnuz, 18, 1, FLOAT)  \
     X(f8e5m2,     19, 1, FLOAT)  \
@@ -60,9 +67,10 @@ typedef enum {
 
 /** "f32", "i64", … */
 KILN_API const char *kiln_dtype_name(KilnDType dtype);
-/** Bytes per element; 0 for string. An element of 2, 4 or 6 bits lies in the low bits of a byte of
- * its own, as ml_dtypes has it. Results have zeros in the other bits, and operands may have any.
- * Only the bytes of a literal in a model file are packed, as ONNX packs them. */
+/** Bytes per element; those of an address for string. An element of 2, 4 or 6 bits lies in the low
+ * bits of a byte of its own, as ml_dtypes has it. Results have zeros in the other bits, and
+ * operands may have any. Only the bytes of a literal in a model file are packed, as ONNX packs
+ * them. */
 KILN_API size_t kiln_dtype_size(KilnDType dtype);
 
 /* X(id, sentence): the table of errors. */

@@ -16,20 +16,19 @@ typedef enum {
     KILN_TENSOR_UNIFORM, /* uniform numbers of [low, high), from a seed */
     KILN_TENSOR_IOTA,    /* 0, 1, 2, … */
     KILN_TENSOR_SPARSE,  /* a sparse payload that a text does not hold */
-    KILN_TENSOR_STRINGS, /* elements are texts */
     KILN_TENSOR_EXTERN,  /* a program file has the bytes, packed for its kernels */
 } KilnTensorKind;
 
 /** Immutable. It has a shape and an element type only. Quantization and layout belong to the type
- * of the value. */
+ * of the value. Elements of type string live as long as the tensor and its bytes: whoever makes a
+ * tensor of them copies their texts. */
 typedef struct {
     KilnTensorKind kind;
     KilnType type;         /* static, plain, unquantized */
-    GBytes *bytes;         /* DATA, PACKED */
+    GBytes *bytes;         /* DATA, PACKED; SPLAT of a string: what holds it; else NULL */
     uint8_t splat[8];      /* SPLAT: one element */
     uint64_t seed;         /* NORMAL, UNIFORM */
     double std, low, high; /* NORMAL: std; UNIFORM: low, high */
-    char **strings;        /* STRINGS: NULL-terminated */
     char *file;            /* the file of the bytes; NULL: computed */
     int64_t file_offset;
     bool mapped; /* they are a private read-only map of a file: kiln_tensor_drop_pages */
@@ -41,12 +40,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnTensor, kiln_tensor_free)
 /** Makes another handle on the same payload. */
 KilnTensor *kiln_tensor_copy(const KilnTensor *tensor);
 
-/** Takes a reference to @bytes. KILN_ERROR_SHAPE if their size is not that of @type. */
+/** Takes a reference to @bytes, or copies strings. KILN_ERROR_SHAPE if their size is not that of
+ * @type. */
 KilnTensor *kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error);
 /** Takes a reference to @bytes, as files store them: PACKED for a type of fewer than 8 bits, else
- * DATA. KILN_ERROR_SHAPE if their size is not kiln_tensor_stored_bytes(). */
+ * DATA. Strings are stored as kiln_texts_store() does, and copied. KILN_ERROR_SHAPE if their size
+ * is not kiln_tensor_stored_bytes(). */
 KilnTensor *kiln_tensor_new_stored(const KilnType *type, GBytes *bytes, GError **error);
-/** The size of that; -1 if it is not known or too big. */
+/** The size of that; -1 if it is not known or too big, or if strings decide it. */
 int64_t kiln_tensor_stored_bytes(const KilnType *type);
 /** @tensor as files store its elements: its own bytes, if they are such. */
 GBytes *kiln_tensor_stored(const KilnTensor *tensor, GError **error);
@@ -66,15 +67,16 @@ KilnTensor *kiln_tensor_new_iota(const KilnType *type);
 KilnTensor *kiln_tensor_new_sparse(const KilnType *type);
 /** A tensor that stands for a payload that the text does not hold. */
 KilnTensor *kiln_tensor_new_extern(const KilnType *type);
-/** True if elements can be read: not for sparse, string and extern tensors. */
+/** True if elements can be read: not for sparse and extern tensors. */
 static inline bool
 kiln_tensor_is_readable(const KilnTensor *tensor)
 {
-    return tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_STRINGS &&
-           tensor->kind != KILN_TENSOR_EXTERN;
+    return tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_EXTERN;
 }
-/** Takes over @strings, NULL-terminated. KILN_ERROR_SHAPE if there is not one per element. */
-KilnTensor *kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error);
+/** Copies @n texts. KILN_ERROR_SHAPE if there is not one per element, KILN_ERROR_FORMAT if one is
+ * not UTF-8. */
+KilnTensor *kiln_tensor_new_texts(const KilnType *type, const KilnText *texts, size_t n,
+                                  GError **error);
 
 /** Bytes of a DATA or PACKED payload; 0 for kinds that need no storage. */
 int64_t kiln_tensor_storage(const KilnTensor *tensor);

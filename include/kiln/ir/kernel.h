@@ -3,6 +3,7 @@
 #ifndef KILN_IR_KERNEL_H
 #define KILN_IR_KERNEL_H
 
+#include "graph/texts.h"
 #include "ir/ir.h"
 #include "ir/slice.h"
 
@@ -45,6 +46,7 @@ typedef struct {
     const void *prepared; /* prepare() made it; NULL: nothing is prepared */
     int threads;          /* 1, or the session's number; never changes a bit of the result */
     const uint64_t *run_seed; /* source of random operators without a seed; NULL: 0 */
+    KilnTextHeap *texts;      /* for the texts that run() makes; NULL where it makes none */
 } KilnKernelArgs;
 
 /** Runs an instruction. Returns NULL, or a static text that says why it cannot compute the data,

@@ -29,6 +29,7 @@
 #include "graph/op/resize.h"
 #include "graph/op/signal.h"
 #include "graph/op/learn.h"
+#include "graph/op/text.h"
 #include "graph/op/quantize.h"
 #include "graph/op/qproduct.h"
 #include "graph/op/random.h"

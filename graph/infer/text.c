@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions of strings. Data decides a dim of string_split and string_normalizer: it is open,
+ * and has the name that the node defines (graph/module/define.h). */
+#include "graph/base/regex.h"
+#include "graph/graph.h"
+#include "graph/infer/common.h"
+#include "graph/op/text.h"
+
+KILN_INFER(string_concat)
+{
+    if (!kiln_infer_require_present(in, error) ||
+        !kiln_infer_require(in, 0, KILN_SET(string), error) ||
+        !kiln_infer_require(in, 1, KILN_SET(string), error))
+        return FALSE;
+    in->out[0].dtype = KILN_DTYPE_string;
+    return kiln_infer_broadcast_operands(in, 0, &in->out[0], error);
+}
+
+/* Dim @d of result 0 has the name @count, where there is one. */
+static void
+set_count(KilnInfer *in, int d, const char *count)
+{
+    kiln_dim_set(&in->out[0], d, KILN_DIM_UNKNOWN);
+    in->out[0].open[d] = count ? kiln_dim_name(in->dims, count) : NULL;
+}
+
+KILN_INFER(string_split)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnAttrs_string_split *attrs = kiln_attrs(in->node, string_split);
+    if (!kiln_infer_require(in, 0, KILN_SET(string), error) ||
+        !kiln_infer_require_rank(in, 0, 0, KILN_MAX_RANK - 1, error))
+        return FALSE;
+    in->out[0] = kiln_infer_plain(x);
+    if (x->rank >= 0) {
+        in->out[0].rank = x->rank + 1;
+        set_count(in, x->rank, attrs->count);
+    }
+    if (in->node->n_results > 1) {
+        in->out[1] = kiln_infer_plain(x);
+        in->out[1].dtype = KILN_DTYPE_i64;
+    }
+    return TRUE;
+}
+
+KILN_INFER(string_normalizer)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnAttrs_string_normalizer *attrs = kiln_attrs(in->node, string_normalizer);
+    if (!kiln_infer_require(in, 0, KILN_SET(string), error) ||
+        !kiln_infer_require_rank(in, 0, 1, 2, error) ||
+        !kiln_infer_one_of("case_change_action", attrs->case_change_action, "NONE LOWER UPPER",
+                           error) ||
+        (x->rank == 2 && !kiln_infer_require_dim(in, 0, 0, 1, error)))
+        return FALSE;
+    in->out[0] = kiln_infer_plain(x);
+    if (x->rank == 2)
+        kiln_dim_set(&in->out[0], 0, 1);
+    if (x->rank >= 1 && attrs->stopwords.n)
+        set_count(in, x->rank - 1, attrs->count);
+    return TRUE;
+}
+
+KILN_INFER(regex_full_match)
+{
+    if (!kiln_infer_require(in, 0, KILN_SET(string), error))
+        return FALSE;
+    g_autoptr(KilnRegex) regex =
+        kiln_regex_compile(kiln_attrs(in->node, regex_full_match)->pattern, error);
+    if (!regex) {
+        kiln_prefix_error(error, "pattern: ");
+        return FALSE;
+    }
+    in->out[0] = kiln_infer_plain(kiln_infer_type(in, 0));
+    in->out[0].dtype = KILN_DTYPE_bool;
+    return TRUE;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns of RE2's syntax: what they match, and what is refused. */
+#include "graph/base/regex.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Texts in @yes match the whole of @pattern, those in @no do not; both end with NULL. */
+static void
+expect(const char *pattern, const char *const *yes, const char *const *no)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnRegex) regex = kiln_regex_compile(pattern, &error);
+    cr_assert(regex, "%s: %s", pattern, error ? error->message : "");
+    void *copy = malloc(kiln_regex_bytes(regex)), *scratch = malloc(kiln_regex_scratch(regex));
+    memcpy(copy, regex, kiln_regex_bytes(regex));
+    for (; *yes; yes++)
+        cr_expect(kiln_regex_matches(copy, (KilnText){ *yes, strlen(*yes) }, scratch),
+                  "%s: expected '%s'", pattern, *yes);
+    for (; *no; no++)
+        cr_expect_not(kiln_regex_matches(copy, (KilnText){ *no, strlen(*no) }, scratch),
+                      "%s: did not expect '%s'", pattern, *no);
+    free(copy);
+    free(scratch);
+}
+#define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define NONE ((const char *const[]){ NULL })
+
+static void
+expect_refused(const char *pattern, KilnError code, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnRegex) regex = kiln_regex_compile(pattern, &error);
+    cr_assert_null(regex, "%s", pattern);
+    cr_expect_eq(error->code, (int)code, "%s: %s", pattern, error->message);
+    cr_expect(strstr(error->message, message), "%s: %s", pattern, error->message);
+}
+
+Test(regex, characters_and_sets)
+{
+    expect("", LIST(""), LIST("a"));
+    expect("a.c",
+           LIST("abc", "a\xC3\xA4"
+                       "c"),
+           LIST("a\nc", "ac", "abcd"));
+    expect("(?s)a.c", LIST("a\nc"), NONE);
+    expect("[a-c-]+", LIST("a-b"), LIST("d", ""));
+    expect("[]^]", LIST("]", "^"), LIST("a"));
+    expect("[^a-c]", LIST("d", "\n", "\xE2\x82\xAC"), LIST("a", "dd"));
+    expect("[[:alpha:][:digit:]]*", LIST("a1", ""), LIST("a b", "\xC3\xA4"));
+    expect("[[:^space:]]", LIST("a", "\xC3\xA4"), LIST(" "));
+    expect("\\d\\D\\s\\S\\w\\W", LIST("1a bc."), LIST("aa bc.", "1a bcd"));
+    expect("[\\w.-]+", LIST("a_b.c-d"), LIST("a b"));
+    expect("\\pL\\p{Lu}\\P{Greek}\\p{^Greek}",
+           LIST("\xC3\xA4"
+                "Aab"),
+           LIST("1Aab", "aaab"));
+    expect("\\p{Greek}+", LIST("\xCE\xB1\xCE\xA9"), LIST("a"));
+    expect("\\x41\\x{20AC}\\101\\t\\.",
+           LIST("A\xE2\x82\xAC"
+                "A\t."),
+           NONE);
+    expect("\\Qa.b\\E+", LIST("a.bb"), LIST("axb"));
+}
+
+Test(regex, repeats_and_ways)
+{
+    expect("a*b+c?", LIST("b", "aabbc"), LIST("a", "bcc"));
+    expect("a{2,3}", LIST("aa", "aaa"), LIST("a", "aaaa"));
+    expect("a{2,}?", LIST("aa", "aaaaa"), LIST("a"));
+    expect("(ab){2}", LIST("abab"), LIST("ab", "ababab"));
+    expect("a{,3}{", LIST("a{,3}{"), LIST("aaa"));
+    expect("cat|dog|", LIST("cat", "dog", ""), LIST("catdog"));
+    expect("(?P<x>a|b)(?<y>c)(?:d)", LIST("acd", "bcd"), LIST("ac"));
+    expect("(a*)*", LIST("", "aaa"), LIST("b"));
+    expect("(a?){30}a{30}", LIST("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), LIST("a"));
+}
+
+Test(regex, places_and_flags)
+{
+    expect("^a$", LIST("a"), LIST("a\n"));
+    expect("(?m)^a$\n^b$", LIST("a\nb"), NONE);
+    expect("\\Aa\\b b\\z", LIST("a b"), LIST("ab"));
+    expect("a\\Bb", LIST("ab"), LIST("a b"));
+    expect("(?i)stra\xC3\x9F"
+           "e[a-c]",
+           LIST("STRA\xC3\x9F"
+                "EB"),
+           LIST("strasseb"));
+    expect("(?i:a)b(?i)c(?-i)d", LIST("abCd", "Abcd"), LIST("aBcd", "abcD"));
+    expect("(a(?i)b)c", LIST("aBc"), LIST("aBC"));
+}
+
+Test(regex, long_texts_take_a_step_each)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (int i = 0; i < 20000; i++)
+        g_string_append_c(text, 'a');
+    expect("(a|aa|a*)*", LIST(text->str), NONE);
+    expect("(a|aa|a*)*b", NONE, LIST(text->str));
+}
+
+Test(regex, what_re2_lacks_is_refused)
+{
+    expect_refused("(a)\\1", KILN_ERROR_INVALID,
+                   "byte 4 of '(a)\\1': expected an escape that RE2 "
+                   "knows, and no back-reference");
+    expect_refused("(?=a)", KILN_ERROR_INVALID, "no look-around");
+    expect_refused("(?<!a)", KILN_ERROR_INVALID, "no look-around");
+    expect_refused("a++", KILN_ERROR_INVALID, "expected one repetition");
+    expect_refused("*a", KILN_ERROR_INVALID, "expected something to repeat");
+    expect_refused("(a", KILN_ERROR_INVALID, "expected )");
+    expect_refused("a)", KILN_ERROR_INVALID, "expected no ) without (");
+    expect_refused("[a", KILN_ERROR_INVALID, "expected ]");
+    expect_refused("[b-a]", KILN_ERROR_INVALID, "expected a range whose end is not before");
+    expect_refused("[[:letters:]]", KILN_ERROR_INVALID, "expected a class such as [:alpha:]");
+    expect_refused("\\p{Letters}", KILN_ERROR_INVALID, "expected a category or script");
+    expect_refused("a{1001}", KILN_ERROR_INVALID, "expected at most 1000 repeats");
+    expect_refused("\\x{110000}", KILN_ERROR_INVALID, "expected two hexadecimal digits");
+    expect_refused("a\\", KILN_ERROR_INVALID, "expected an escape");
+    expect_refused("\\Z", KILN_ERROR_INVALID, "expected an escape");
+    expect_refused("\xFF", KILN_ERROR_INVALID, "expected UTF-8");
+    expect_refused("((a{100}){100}){100}", KILN_ERROR_LIMIT, "at most 100000 steps");
+    expect_refused("(((){1000}){1000}){1000}", KILN_ERROR_LIMIT, "at most 100000 steps");
+}
+
+Test(regex, groups_inside_each_other)
+{
+    g_autoptr(GString) pattern = g_string_new(NULL);
+    for (int i = 0; i < 300; i++)
+        g_string_append_c(pattern, '(');
+    expect_refused(pattern->str, KILN_ERROR_LIMIT, "at most 250 groups inside each other");
+}
