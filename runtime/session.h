@@ -133,7 +133,7 @@ void kiln_session_refill(KilnSession *session, bool anew);
 /** Drops what was made for the shapes of the last run. */
 void kiln_session_drop(KilnSession *session);
 
-/* --- strings (session_texts.c) --- */
+/* --- strings (session_carry.c) --- */
 
 KilnTextHeap *kiln_session_new_texts(const KilnProgram *program);
 /** Before the calls of a run: the strings of inputs are UTF-8, which callers may change between two

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* label_encoder on the cpu target: the table of keys finds what ref finds. */
+#include "graph/kiln-types.h"
+#include "graph/type.h"
+#include "ir/instr.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
 
 enum {
     N = 9000, /* elements: several tasks */

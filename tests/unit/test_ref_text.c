@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reference kernels of strings. */
+#include "graph/attr.h"
+#include "graph/kiln-types.h"
+#include "ir/instr.h"
 #include "tests/unit/ref_case.h"
 
 Test(ref_text, concat_broadcasts)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of RE2's syntax: what they match, and what is refused. */
 #include "graph/base/regex.h"
+#include "graph/kiln-types.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

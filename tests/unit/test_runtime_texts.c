@@ -36,7 +36,7 @@ expect_texts(KilnSession *session, unsigned output, size_t n, const char *const 
                   (int)text.length, text.text);
     }
 }
-#define TEXTS(...) ((const char *const[]){ __VA_ARGS__ })
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__ })
 
 static void
 expect_joined(const char *pipeline, const char *target, gboolean poison)
@@ -56,15 +56,15 @@ expect_joined(const char *pipeline, const char *target, gboolean poison)
     bind(session, 1, b, sizeof b);
     for (int i = 0; i < 3; i++) {
         run(session);
-        expect_texts(session, 0, 2, TEXTS("xy", ""));
-        expect_texts(session, 2, 2, TEXTS("<xy", ">"));
-        expect_texts(session, 3, 2, TEXTS("<<", ">>"));
+        expect_texts(session, 0, 2, WORDS("xy", ""));
+        expect_texts(session, 2, 2, WORDS("<xy", ">"));
+        expect_texts(session, 3, 2, WORDS("<<", ">>"));
         const uint8_t *equal = kiln_session_output(session, 1, NULL, &error);
         cr_expect(!equal[0] && equal[1]);
     }
     b[0] = &x; /* is read at each run */
     run(session);
-    expect_texts(session, 0, 2, TEXTS("xx", ""));
+    expect_texts(session, 0, 2, WORDS("xx", ""));
 }
 
 Test(runtime_texts, of_the_caller)
@@ -103,7 +103,7 @@ Test(runtime_texts, beyond_a_limit)
     run_fails(session, KILN_ERROR_LIMIT, "string_concat");
     a[0] = &x;
     run(session);
-    expect_texts(session, 0, 2, TEXTS("xy", "xy"));
+    expect_texts(session, 0, 2, WORDS("xy", "xy"));
 }
 
 Test(runtime_texts, are_not_carried)
@@ -135,7 +135,7 @@ expect_constant(KilnConstantWhen when)
         bytes[0] = '?'; /* the program has a copy */
     bind(session, 1, b, sizeof b);
     run(session);
-    expect_texts(session, 0, 2, TEXTS("xy", "yy"));
+    expect_texts(session, 0, 2, WORDS("xy", "yy"));
 }
 
 Test(runtime_texts, of_constant_inputs)
@@ -160,14 +160,14 @@ Test(runtime_texts, whose_number_data_decides)
     for (int i = 0; i < 2; i++) {
         bind_shaped(session, 0, a, DIMS(2));
         run(session);
-        expect_texts(session, 0, 6, TEXTS("a", "the", "b", "", "c", ""));
-        expect_texts(session, 2, 1, TEXTS("a b c"));
+        expect_texts(session, 0, 6, WORDS("a", "the", "b", "", "c", ""));
+        expect_texts(session, 2, 1, WORDS("a b c"));
         bind_shaped(session, 0, b, DIMS(3));
         run(session);
-        expect_texts(session, 0, 3, TEXTS("x", "x", "the"));
-        expect_texts(session, 2, 2, TEXTS("x", "x"));
+        expect_texts(session, 0, 3, WORDS("x", "x", "the"));
+        expect_texts(session, 2, 2, WORDS("x", "x"));
         bind_shaped(session, 0, b + 2, DIMS(1));
         run(session);
-        expect_texts(session, 2, 1, TEXTS(""));
+        expect_texts(session, 2, 1, WORDS(""));
     }
 }
