@@ -10,6 +10,7 @@
 #include "graph/arena.h"
 #include "graph/binding.h"
 #include "ir/define.h"
+#include "ir/flow.h"
 #include "ir/open.h"
 #include "ir/plan.h"
 

@@ -5,6 +5,9 @@
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "graph/binding.h"
+#include "ir/instr.h"
+#include "ir/ir.h"
+#include "ir/kernel.h"
 #include "ir/open.h"
 
 #include <string.h>

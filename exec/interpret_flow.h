@@ -4,9 +4,9 @@
 #ifndef KILN_EXEC_INTERPRET_FLOW_H
 #define KILN_EXEC_INTERPRET_FLOW_H
 
-#include "graph/kiln-types.h"
 #include "graph/tensor.h"
 #include "ir/flow.h"
+#include "ir/ir.h"
 
 /** Interprets @function on @inputs, a tensor each. @outputs: new tensors. */
 typedef gboolean (*KilnInterpretFn)(void *data, const KilnIRFunction *function,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/flow.h"
 
-
 #include <string.h>
 
 const KilnInts *

@@ -430,8 +430,8 @@ bind_bodies(KilnSpecialisation *out, const KilnBindOptions *options, GError **er
 static gboolean
 bind(KilnSpecialisation *out, const KilnBindOptions *options, GError **error)
 {
-    if (!bind_bodies(out, options, error) ||
-        !plan_memory(out, options, error) || !check_folder(out, error))
+    if (!bind_bodies(out, options, error) || !plan_memory(out, options, error) ||
+        !check_folder(out, error))
         return FALSE;
     guint n = out->function->buffers->len;
     g_autofree bool *written = g_new0(bool, n + 1);

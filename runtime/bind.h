@@ -4,7 +4,6 @@
 #define KILN_RUNTIME_BIND_H
 
 #include "ir/plan.h"
-#include "runtime/flow/bodies.h"
 #include "runtime/fold_calls.h"
 #include "runtime/kiln-constants.h"
 #include "runtime/model.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run wrote, as callers read it. */
 #include "graph/base/alloc.h"
+#include "graph/error.h"
+#include "graph/kiln-types.h"
+#include "kiln.h"
+#include "runtime/open/carry.h"
 #include "runtime/options.h"
 #include "runtime/session.h"
 

@@ -397,8 +397,7 @@ static bool
 may_define(const KilnValue *value)
 {
     int64_t n = value && !value->known ? kiln_type_elements(&value->type) : -1;
-    return n > 0 && n <= KILN_MAX_RANK && !has_all_elements(value) &&
-           !kiln_value_constant(value) &&
+    return n > 0 && n <= KILN_MAX_RANK && !has_all_elements(value) && !kiln_value_constant(value) &&
            (value->type.dtype == KILN_DTYPE_i64 || value->type.dtype == KILN_DTYPE_i32);
 }
 

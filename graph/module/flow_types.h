@@ -12,8 +12,8 @@
 #ifndef KILN_GRAPH_MODULE_FLOW_TYPES_H
 #define KILN_GRAPH_MODULE_FLOW_TYPES_H
 
+#include "graph/graph.h"
 #include "graph/module/flow.h"
-#include "graph/size.h"
 
 /** True where the body of @node, a `loop` or `scan`, never ends it early. */
 bool kiln_loop_counts(const KilnNode *node);

@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 #include "graph/op/activation.h"
 #include "graph/op/additive.h"
+#include "graph/op/bounds.h"
 #include "graph/op/cast.h"
 #include "graph/op/concat.h"
 #include "graph/op/expand.h"
@@ -134,6 +135,12 @@ kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int6
     KilnValue *operands[] = { a, kiln_onnx_ints(s->call, "starts", &start, 1), end,
                               kiln_onnx_ints(s->call, "axes", &axis, 1) };
     return build(s, KILN_OP_slice, NULL, operands, 4);
+}
+
+KilnValue *
+kiln_onnx_step_at_least(const KilnOnnxSteps *s, KilnValue *a, double number)
+{
+    return kiln_onnx_step_number(s, KILN_OP_max, a, number);
 }
 
 KilnValue *

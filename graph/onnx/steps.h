@@ -20,6 +20,8 @@ KilnValue *kiln_onnx_step3(const KilnOnnxSteps *s, KilnOp op, const void *attrs,
                            KilnValue *b, KilnValue *c);
 /** @a by @op with a number of its element type. */
 KilnValue *kiln_onnx_step_number(const KilnOnnxSteps *s, KilnOp op, KilnValue *a, double number);
+/** @a, or @number where that is more. */
+KilnValue *kiln_onnx_step_at_least(const KilnOnnxSteps *s, KilnValue *a, double number);
 /** Arithmetic, which many converters would include much for otherwise. */
 #define KILN_ONNX_ARITHMETIC(op)                                                                   \
     KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);            \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering of branches and loops that a run decides. Each subgraph becomes a function of its own.
  * What it reads from around it becomes inputs of that function, weights apart. */
-#include "graph/base/budget.h"
 #include "graph/binding.h"
-#include "graph/dim/dim_defined.h"
 #include "graph/module/define.h"
+#include "graph/module/flow.h"
 #include "graph/module/flow_types.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"

@@ -2,7 +2,6 @@
 /* Parses `func` blocks with the parser of the graph level. Instructions are made by the builders
  * that lowering uses; the accesses that a text states are compared with those of the row. */
 #include "graph/module.h"
-#include "ir/flow.h"
 #include "ir/text/parse_priv.h"
 
 #include "graph/grow/reserve.h"

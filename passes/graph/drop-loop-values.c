@@ -22,7 +22,6 @@
  * hoist-from-loops, which moves what reads only captured values. */
 #include "graph/dim/dim_defined.h"
 #include "graph/module/flow.h"
-#include "graph/module/flow_types.h"
 #include "graph/op/flow.h"
 #include "passes/pass.h"
 

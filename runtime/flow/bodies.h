@@ -11,8 +11,8 @@ struct KilnTemplate;
 /** A function that a branch or loop runs. */
 typedef struct KilnBody {
     KilnIRFunction *function;
-    struct KilnSpecialisation *made; /* of a static program; NULL: */
-    struct KilnTemplate *origin;     /* of an open one: each session makes an instance of it */
+    struct KilnSpecialisation *made;      /* of a static program; NULL: */
+    struct KilnTemplate *origin;          /* of an open one: each session makes an instance of it */
     void (*clear)(struct KilnBody *body); /* lets go of these */
 } KilnBody;
 

@@ -9,8 +9,6 @@
 #ifndef KILN_RUNTIME_FLOW_FLOW_H
 #define KILN_RUNTIME_FLOW_FLOW_H
 
-#include "graph/error.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/flow/frame.h"
 
+#include "graph/attr.h"
 #include "graph/base/alloc.h"
 #include "graph/dim.h"
+#include "graph/type.h"
+#include "ir/instr.h"
+#include "ir/ir.h"
+#include "runtime/bind.h"
+#include "runtime/flow/bodies.h"
+#include "runtime/flow/flow.h"
 #include "runtime/open/instance.h"
+#include "runtime/open/template.h"
 
 #include <string.h>
 

@@ -4,8 +4,10 @@
 #ifndef KILN_RUNTIME_FLOW_FRAME_H
 #define KILN_RUNTIME_FLOW_FRAME_H
 
+#include "graph/type.h"
 #include "ir/flow.h"
-#include "runtime/flow/flow.h"
+#include "ir/ir.h"
+#include "ir/kernel.h"
 #include "runtime/session.h"
 
 /** A name that gets the extent of what is carried. */

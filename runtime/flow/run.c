@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs branches and loops. */
 #include "graph/base/alloc.h"
+#include "graph/attr.h"
 #include "graph/base/budget.h"
+#include "graph/error.h"
+#include "graph/kiln-types.h"
+#include "graph/type.h"
+#include "ir/ir.h"
+#include "ir/kernel.h"
 #include "runtime/flow/frame.h"
 #include "runtime/open/instance.h"
 

@@ -4,6 +4,7 @@
 #include "ir/compiled.h"
 #include "ir/open.h"
 #include "ir/plan/settle.h"
+#include "runtime/flow/bodies.h"
 #include "runtime/fold_calls.h"
 #include "runtime/shapes/dims.h"
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <unistd.h>
+#include <string.h>
 
 /* x + x + …, with the sums before each step. */
 static const char sums[] = "graph @f(%n: i64[], %x: f32[2]) {\n"

@@ -4,7 +4,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/bounds.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 
@@ -50,8 +49,8 @@ kiln_onnx_read_tokens(const KilnOnnxSteps *s, KilnValue *x, uint32_t lengths, do
     if (kiln_onnx_operand(s->call, rows))
         out->before = kiln_onnx_step_sub(s, out->lengths, number_each(s, x, rows));
     else
-        out->before = kiln_onnx_step_number(
-            s, KILN_OP_max, kiln_onnx_step_sub(s, out->lengths, kiln_onnx_step_extent(s, x, 1)), 0);
+        out->before = kiln_onnx_step_at_least(
+            s, kiln_onnx_step_sub(s, out->lengths, kiln_onnx_step_extent(s, x, 1)), 0);
     return out->before != NULL;
 }
 
@@ -79,7 +78,7 @@ static KilnValue *
 grown(const KilnOnnxSteps *s, const KilnOnnxTokens *tokens, KilnValue *buffer)
 {
     KilnValue *more = kiln_onnx_step_sub(s, tokens->total, kiln_onnx_step_extent(s, buffer, 2));
-    return kiln_onnx_step_longer(s, buffer, 2, kiln_onnx_step_number(s, KILN_OP_max, more, 0));
+    return kiln_onnx_step_longer(s, buffer, 2, kiln_onnx_step_at_least(s, more, 0));
 }
 
 KilnValue *

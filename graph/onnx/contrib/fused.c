@@ -9,7 +9,6 @@
 #include "graph/op/activation.h"
 #include "graph/op/bounds.h"
 #include "graph/op/conv.h"
-#include "graph/op/math.h"
 #include "graph/op/qproduct.h"
 #include "graph/op/quantize.h"
 #include "graph/op/slice.h"

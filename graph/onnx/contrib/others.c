@@ -7,7 +7,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/converters.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/bounds.h"
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
@@ -97,7 +96,7 @@ kiln_onnx_convert_cdist(KilnOnnxCall *call, GError **error)
     KilnValue *sums = kiln_onnx_step_add(&s, squares(&s, a),
                                          kiln_onnx_step_transpose(&s, squares(&s, b), swap, 2));
     KilnValue *y = kiln_onnx_step_sub(&s, sums, kiln_onnx_step_mul_number(&s, product, 2));
-    y = kiln_onnx_step_number(&s, KILN_OP_max, y, 0);
+    y = kiln_onnx_step_at_least(&s, y, 0);
     return kiln_onnx_set_result(call, 0, root ? kiln_onnx_step1(&s, KILN_OP_sqrt, NULL, y) : y);
 }
 

@@ -12,7 +12,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/cast.h"
 #include "graph/op/expand.h"
 #include "graph/op/reshape.h"
 #include "graph/op/softmax.h"
@@ -72,9 +71,8 @@ repeat_heads(KilnOnnxCall *call, KilnValue *x, const Sizes *sizes, int64_t size,
 static KilnValue *
 cast_to(KilnOnnxCall *call, KilnValue *x, KilnDType dtype, GError **error)
 {
-    KilnAttrs_cast attrs = kiln_cast_to(dtype);
-    return !x || x->type.dtype == dtype ? x
-                                        : kiln_onnx_build1(call, KILN_OP_cast, &attrs, x, error);
+    const KilnOnnxSteps s = { call, error };
+    return !x || x->type.dtype == dtype ? x : kiln_onnx_step_cast(&s, x, dtype);
 }
 
 static KilnValue *

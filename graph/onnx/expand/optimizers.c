@@ -13,7 +13,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/cast.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"
 

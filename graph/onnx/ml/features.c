@@ -24,7 +24,7 @@ kiln_onnx_convert_array_feature_extractor(KilnOnnxCall *call, GError **error)
     KilnValue *indices = x ? kiln_onnx_need(call, 1, error) : NULL;
     if (!indices || !kiln_onnx_require_rank(call, 0, 1, KILN_MAX_RANK, error))
         return FALSE;
-    KilnValue *y = kiln_onnx_ml_gather(&s, x, kiln_onnx_step_reshape(&s, indices, all, 1), -1);
+    KilnValue *y = kiln_onnx_step_gather(&s, x, kiln_onnx_step_reshape(&s, indices, all, 1), -1);
     if (x->type.rank == 1)
         y = kiln_onnx_step_unsqueeze(&s, y, first, 1);
     return kiln_onnx_set_result(call, 0, y);

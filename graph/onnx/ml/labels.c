@@ -171,7 +171,7 @@ kiln_onnx_convert_one_hot_encoder(KilnOnnxCall *call, GError **error)
                              : kiln_onnx_ml_find(&s, kiln_onnx_step_cast(&s, x, KILN_DTYPE_i64),
                                                  kiln_onnx_ints(call, "cats", cats.v, cats.n), n);
     if (!zeros)
-        index = kiln_onnx_ml_gather(&s, kiln_onnx_ml_numbers(&s, "known", n), index, 0);
+        index = kiln_onnx_step_gather(&s, kiln_onnx_ml_numbers(&s, "known", n), index, 0);
     const KilnFloats values = { 2, (float *)off_on };
     return kiln_onnx_set_result(
         call, 0,

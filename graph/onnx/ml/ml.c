@@ -4,7 +4,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/tensor.h"
-#include "graph/op/gather.h"
 #include "graph/op/learn.h"
 #include "graph/op/logic.h"
 #include "graph/op/reduce.h"
@@ -137,12 +136,6 @@ kiln_onnx_ml_one_hot(const KilnOnnxSteps *s, KilnValue *index, KilnValue *depth,
 }
 
 KilnValue *
-kiln_onnx_ml_gather(const KilnOnnxSteps *s, KilnValue *data, KilnValue *indices, int64_t axis)
-{
-    return kiln_onnx_step_gather(s, data, indices, axis);
-}
-
-KilnValue *
 kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnOnnxMlLabels labels, KilnValue *index)
 {
     bool counts = !labels.texts;
@@ -150,11 +143,11 @@ kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnOnnxMlLabels labels, KilnValue *i
         counts = labels.ints[i] == i;
     if (counts || !index)
         return index;
-    return kiln_onnx_ml_gather(s,
-                               labels.texts
-                                   ? kiln_onnx_ml_texts(s, "labels", labels.texts)
-                                   : kiln_onnx_ints(s->call, "labels", labels.ints, labels.n),
-                               index, 0);
+    return kiln_onnx_step_gather(s,
+                                 labels.texts
+                                     ? kiln_onnx_ml_texts(s, "labels", labels.texts)
+                                     : kiln_onnx_ints(s->call, "labels", labels.ints, labels.n),
+                                 index, 0);
 }
 
 KilnValue *

@@ -51,9 +51,6 @@ KilnValue *kiln_onnx_ml_label(const KilnOnnxSteps *s, KilnOnnxMlLabels labels, K
 /** A row of @depth numbers for each index: the second of @values at the index, else the first. */
 KilnValue *kiln_onnx_ml_one_hot(const KilnOnnxSteps *s, KilnValue *index, KilnValue *depth,
                                 KilnValue *values);
-/** The elements of @data at @indices along @axis. */
-KilnValue *kiln_onnx_ml_gather(const KilnOnnxSteps *s, KilnValue *data, KilnValue *indices,
-                               int64_t axis);
 /** The column of the largest number of each row, the first of equal ones: [N]. */
 KilnValue *kiln_onnx_ml_largest(const KilnOnnxSteps *s, KilnValue *scores);
 /** 1 for each row [N, 1] above @threshold, else 0: [N]. */
