@@ -7,6 +7,7 @@
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "runtime/deferred.h"
+#include "runtime/flow/bodies.h"
 #include "runtime/program_file.h"
 
 #include <string.h>

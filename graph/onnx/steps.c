@@ -138,6 +138,12 @@ kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int6
 }
 
 KilnValue *
+kiln_onnx_step_write(const KilnOnnxSteps *s, KilnValue *buffer, KilnValue *x, KilnValue *at)
+{
+    return kiln_onnx_step3(s, KILN_OP_tensor_scatter, NULL, buffer, x, at);
+}
+
+KilnValue *
 kiln_onnx_step_at_least(const KilnOnnxSteps *s, KilnValue *a, double number)
 {
     return kiln_onnx_step_number(s, KILN_OP_max, a, number);

@@ -20,6 +20,9 @@ KilnValue *kiln_onnx_step3(const KilnOnnxSteps *s, KilnOp op, const void *attrs,
                            KilnValue *b, KilnValue *c);
 /** @a by @op with a number of its element type. */
 KilnValue *kiln_onnx_step_number(const KilnOnnxSteps *s, KilnOp op, KilnValue *a, double number);
+/** @buffer with the rows of @x written from row @at of each batch on (tensor_scatter). */
+KilnValue *kiln_onnx_step_write(const KilnOnnxSteps *s, KilnValue *buffer, KilnValue *x,
+                                KilnValue *at);
 /** @a, or @number where that is more. */
 KilnValue *kiln_onnx_step_at_least(const KilnOnnxSteps *s, KilnValue *a, double number);
 /** Arithmetic, which many converters would include much for otherwise. */

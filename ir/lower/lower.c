@@ -672,6 +672,56 @@ has_function(const GPtrArray *functions, const char *name)
     return false;
 }
 
+/* The name of a function for @region of @ir that no other has. */
+static char *
+name_of_region(const KilnLower *l, const KilnFunction *region)
+{
+    GString *name = g_string_new(NULL);
+    g_string_printf(name, "%s.%s", l->ir->name, region->name);
+    for (unsigned i = 2; has_function(l->functions, name->str); i++)
+        g_string_printf(name, "%s.%s%u", l->ir->name, region->name, i);
+    return g_string_free(name, FALSE);
+}
+
+/* The results that @node has, with some number for what only a run knows. */
+static gboolean
+refuse_result(KilnIRFunction *ir, const KilnNode *node, uint32_t r, const char *reason,
+              const char *region, GError **error)
+{
+    KilnType type = node->results[r].type;
+    for (int d = 0; d < type.rank; d++) {
+        type.dims[d] = type.open[d] ? 1 : MAX(type.dims[d], 1);
+        type.open[d] = NULL;
+    }
+    const KilnInstrAttrs_refuse attrs = { .reason = reason };
+    KilnBuffer *output = kiln_ir_add_buffer(ir, KILN_BUFFER_OUTPUT, node->results[r].name, &type);
+    KilnInstr *instr = kiln_instr_new(ir, KILN_INSTR_refuse, &output, 1, &attrs, NULL, error);
+    if (instr)
+        instr->name = kiln_arena_strdup(ir->arena, region);
+    return instr != NULL;
+}
+
+KilnIRFunction *
+kiln_lower_refused(KilnLower *l, const KilnNode *node, const KilnFunction *region,
+                   const char *reason, const GPtrArray *captures, GError **error)
+{
+    g_autofree char *name = name_of_region(l, region);
+    g_autoptr(KilnIRFunction) ir = kiln_ir_function_new(region->module, name);
+    ir->siblings = l->functions;
+    if (region->module->binding)
+        kiln_open_begin(ir, region->module->binding);
+    for (guint i = 0; i < captures->len; i++) {
+        const KilnValue *value = g_ptr_array_index((GPtrArray *)captures, i);
+        kiln_ir_add_buffer(ir, KILN_BUFFER_INPUT, value->name, &value->type);
+    }
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (!refuse_result(ir, node, r, reason, region->name, error))
+            return NULL;
+    }
+    g_ptr_array_add(l->functions, ir);
+    return g_steal_pointer(&ir);
+}
+
 KilnIRFunction *
 kiln_lower_region(KilnLower *l, const KilnNode *node, const KilnFunction *region,
                   const KilnRegionParts *parts, const GPtrArray *captures, GError **error)
@@ -679,16 +729,13 @@ kiln_lower_region(KilnLower *l, const KilnNode *node, const KilnFunction *region
     const KilnLower shape = {
         .graph = region, .functions = l->functions, .parts = parts, .captures = captures
     };
-    g_autoptr(GString) name = g_string_new(NULL);
     if (!l->functions) {
         kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                          "a function alone has no subgraphs that a run decides");
         return NULL;
     }
-    g_string_printf(name, "%s.%s", l->ir->name, region->name);
-    for (unsigned i = 2; has_function(l->functions, name->str); i++)
-        g_string_printf(name, "%s.%s%u", l->ir->name, region->name, i);
-    KilnIRFunction *lowered = lower_as(&shape, name->str, error);
+    g_autofree char *name = name_of_region(l, region);
+    KilnIRFunction *lowered = lower_as(&shape, name, error);
     if (lowered)
         g_ptr_array_add(l->functions, lowered);
     else

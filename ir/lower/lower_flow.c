@@ -214,8 +214,10 @@ kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error)
     const char **names[] = { &attrs.then, &attrs.otherwise };
     g_auto(Flow) flow = flow_begin(l, node);
     for (int b = 0; b < 2; b++) {
+        const char *refusal = kiln_region_refusal(regions[b]);
         KilnIRFunction *function =
-            kiln_lower_region(l, node, regions[b], &parts, flow.captures, error);
+            refusal ? kiln_lower_refused(l, node, regions[b], refusal, flow.captures, error)
+                    : kiln_lower_region(l, node, regions[b], &parts, flow.captures, error);
         if (!function)
             return FALSE;
         *names[b] = function->name;

@@ -127,6 +127,10 @@ KilnIRFunction *kiln_lower_region(KilnLower *l, const KilnNode *node, const Kiln
                                   const KilnRegionParts *parts, const GPtrArray *captures,
                                   GError **error);
 
+/** The same for a branch that does not fit, for @reason: it fails where it runs. */
+KilnIRFunction *kiln_lower_refused(KilnLower *l, const KilnNode *node, const KilnFunction *region,
+                                   const char *reason, const GPtrArray *captures, GError **error);
+
 /* --- lowerings, by family --- */
 
 gboolean kiln_lower_alias_first(KilnLower *l, const KilnNode *node, GError **error);

@@ -21,6 +21,7 @@ enum {
     KILN_OP_call = KILN_CHECK_NO_OP,
     KILN_OP_branch = KILN_CHECK_NO_OP,
     KILN_OP_take = KILN_CHECK_NO_OP,
+    KILN_OP_refuse = KILN_CHECK_NO_OP,
     KILN_OP_string_parts = KILN_CHECK_NO_OP,
 };
 

@@ -162,3 +162,11 @@ kiln_check_take(KilnCheck *check, GError **error)
             index < held->dims[0]) ||
            kiln_check_throw(check, 1, "a list that has the index", error);
 }
+
+gboolean
+kiln_check_refuse(KilnCheck *check, GError **error)
+{
+    const char *reason = kiln_instr_attrs(check->instr, refuse)->reason;
+    return (reason && *reason) ||
+           kiln_throw(error, KILN_ERROR_INVALID, "reason: expected a text, found none");
+}

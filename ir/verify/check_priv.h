@@ -53,6 +53,7 @@ gboolean kiln_check_stack(KilnCheck *check, GError **error);
 gboolean kiln_check_call(KilnCheck *check, GError **error);
 gboolean kiln_check_branch(KilnCheck *check, GError **error);
 gboolean kiln_check_loop(KilnCheck *check, GError **error);
+gboolean kiln_check_refuse(KilnCheck *check, GError **error);
 gboolean kiln_check_take(KilnCheck *check, GError **error);
 
 #endif

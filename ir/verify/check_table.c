@@ -583,6 +583,7 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_call]  = { .alone = kiln_check_call },
     [KILN_INSTR_branch] = { .alone = kiln_check_branch },
     [KILN_INSTR_loop]  = { .alone = kiln_check_loop },
+    [KILN_INSTR_refuse] = { .alone = kiln_check_refuse },
     [KILN_INSTR_take]  = { .alone = kiln_check_take },
     [KILN_INSTR_cast]  = { .prepare = prepare_cast },
     [KILN_INSTR_matmul] = { .prepare = prepare_product },

@@ -96,19 +96,6 @@ means_the_same(const KilnInstr *concat)
     return same;
 }
 
-/* What is empty at the binding alone is not empty in each run, but has no place to be seen. */
-static bool
-has_places(const KilnInstr *instr)
-{
-    bool good = true;
-    for (uint32_t i = 0; i < instr->n_operands; i++) {
-        const KilnBuffer *buffer = instr->operands[i].buffer;
-        KilnSize bytes = buffer ? kiln_type_size_bytes(&buffer->type) : kiln_size_make(0);
-        good &= bytes.n > 0 || kiln_size_is(bytes, 0);
-    }
-    return good;
-}
-
 /* The result is all that is written here, for the first time. */
 static bool
 may_hold(const Inserts *inserts, const KilnInstr *instr)
@@ -118,7 +105,6 @@ may_hold(const Inserts *inserts, const KilnInstr *instr)
     const KilnBuffer *origin = kiln_buffer_origin(result);
     int64_t step = inserts->lives->places[instr->id].step;
     PASS_GUARD(plain_layout, !result->type.layout);
-    PASS_GUARD(empty_in_each_run, has_places(instr));
     PASS_GUARD(same_quantization, means_the_same(instr));
     PASS_GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
     PASS_GUARD(result_born_here, kiln_lives_facts(inserts->lives, origin)->first == step);

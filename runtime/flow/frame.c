@@ -227,7 +227,7 @@ kiln_flows_throw(KilnFlows *flows, uint32_t c, GError **error)
     KilnFlowFrame *frame = flows->frames[c];
     g_propagate_error(error, g_steal_pointer(&frame->error));
     kiln_prefix_error(error, "%s (%s): ", kiln_instr_label(frame->instr),
-                      kiln_instr_info(frame->instr->kind)->name);
+                      frame->instr->kind == KILN_INSTR_loop ? "loop" : "if");
     return FALSE;
 }
 

@@ -237,8 +237,8 @@ Test(onnx_ml, bad_attributes_of_labels)
     expect_refused(graph, "attribute 'values_*': expected 2 elements, one for each key, found 3");
     graph = graph_of(ONNX_I64, "N,3");
     NODE(graph, "LabelEncoder", "y", ONNX_INTS("keys_int64s", 1, 2));
-    expect_refused(graph, "expected one of 'values_int64s', 'values_floats' and 'values_tensor', "
-                          "found 0 of them");
+    expect_refused(graph, "expected one of 'values_int64s', 'values_floats', 'values_strings' and "
+                          "'values_tensor', found 0 of them");
     graph = graph_of(ONNX_I64, "N,3");
     NODE(graph, "LabelEncoder", "y", onnx_int("keys_tensor", 1), SOME("values_floats", 1));
     expect_refused(graph, "attribute 'keys_tensor'");

@@ -19,6 +19,12 @@ kiln_ref_define(const KilnKernelArgs *args)
 }
 
 const char *
+kiln_ref_refuse(const KilnKernelArgs *args)
+{
+    return kiln_instr_attrs(args->instr, refuse)->reason;
+}
+
+const char *
 kiln_ref_take(const KilnKernelArgs *args)
 {
     const int64_t index = kiln_instr_attrs(args->instr, take)->index;

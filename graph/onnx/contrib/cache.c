@@ -4,7 +4,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/gather.h"
 #include "graph/op/generate.h"
 
 KilnValue *
@@ -88,6 +87,5 @@ kiln_onnx_into_cache(const KilnOnnxSteps *s, const KilnOnnxTokens *tokens, uint3
     KilnValue *buffer = kiln_onnx_operand(s->call, past);
     if (!buffer || !x)
         return x;
-    return kiln_onnx_step3(s, KILN_OP_tensor_scatter, NULL, grown(s, tokens, buffer), x,
-                           tokens->before);
+    return kiln_onnx_step_write(s, grown(s, tokens, buffer), x, tokens->before);
 }

@@ -136,7 +136,7 @@ written(const Projected *p, uint32_t i, KilnValue *x, KilnValue *tokens)
     KilnValue *buffer = p->h.call->operands[i];
     const KilnOnnxExtent batch[] = { KILN_ONNX_DIM(buffer, 0) };
     KilnValue *each = kiln_onnx_step_expand(s, tokens, batch, 1);
-    return kiln_onnx_step3(s, KILN_OP_tensor_scatter, NULL, buffer, x, each);
+    return kiln_onnx_step_write(s, buffer, x, each);
 }
 
 /* @buffer, [batch, heads, rows, size], as each beam sees it. Row j of a beam comes from the beam of

@@ -122,7 +122,15 @@ kiln_onnx_convert_label_encoder(KilnOnnxCall *call, GError **error)
         return map(&s, x, kiln_onnx_ml_texts(&s, "classes", classes),
                    kiln_onnx_ml_numbers(&s, "numbers", (int64_t)classes->proto->n_strings));
     KilnValue *keys = list_of(&s, "keys");
-    return keys && encode(&s, x, keys, list_of(&s, "values"));
+    KilnValue *values = keys ? list_of(&s, "values") : NULL;
+    const int64_t n_keys = values ? kiln_type_elements(&keys->type) : 0;
+    const int64_t n_values = values ? kiln_type_elements(&values->type) : 0;
+    if (n_keys != n_values)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "attribute 'values_*': expected %" G_GINT64_FORMAT
+                               " elements, one for each key, found %" G_GINT64_FORMAT,
+                               n_keys, n_values);
+    return values && encode(&s, x, keys, values);
 }
 
 gboolean

@@ -4,6 +4,7 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/tensor.h"
+#include "graph/op/gather.h"
 #include "graph/op/learn.h"
 #include "graph/op/logic.h"
 #include "graph/op/reduce.h"
