@@ -92,7 +92,7 @@ SUMS(f64, double, double, f, __builtin_fabs(e))
         const double *from = data;                                                                 \
         for (int64_t i = 0; i < n; i++) {                                                          \
             const double x = from[i], a = folded[i].f;                                             \
-            folded[i].f = (a before x) | (a != a) ? a : x;                                         \
+            folded[i].f = ((a before x) | (a != a)) ? a : x;                                       \
         }                                                                                          \
     }
 EXTREME_F64(max, >)
