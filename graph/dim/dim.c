@@ -6,11 +6,12 @@
 #include "graph/dim/dim_priv.h"
 #include "graph/grow/table.h"
 
+#include <pthread.h>
 #include <string.h>
 
 struct KilnDimTable {
     gint n_owners;
-    GMutex lock; /* of everything below */
+    pthread_mutex_t lock; /* of everything below */
     KilnArena *arena;
     KilnTable *all; /* KilnDim*, by what they say */
     bool small;     /* graph/dim/dim_small.h */
@@ -149,7 +150,7 @@ kiln_dim_table_new(void)
 {
     KilnDimTable *table = g_new0(KilnDimTable, 1);
     table->n_owners = 1;
-    g_mutex_init(&table->lock);
+    pthread_mutex_init(&table->lock, NULL);
     table->arena = kiln_arena_new();
     table->all = kiln_table_new(entry_hash, entry_equal);
     table->equal = g_array_new(FALSE, FALSE, sizeof(KilnDimPair));
@@ -171,7 +172,7 @@ kiln_dim_table_unref(KilnDimTable *table)
     kiln_table_unref(table->all);
     g_array_unref(table->equal);
     kiln_arena_free(table->arena);
-    g_mutex_clear(&table->lock);
+    pthread_mutex_destroy(&table->lock);
     g_free(table);
 }
 
@@ -198,9 +199,9 @@ intern_locked(KilnDimTable *table, KilnDim *dim)
 static KilnDim *
 intern(KilnDimTable *table, KilnDim *dim)
 {
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     KilnDim *found = intern_locked(table, dim);
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     return found;
 }
 
@@ -235,9 +236,9 @@ const KilnDim *
 kiln_dim_table_defined(KilnDimTable *table, const char *name)
 {
     KilnDim *dim = name_of(table, name);
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     dim->u.name.defined = true;
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     return dim;
 }
 
@@ -247,7 +248,7 @@ kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most)
     const KilnDimFacts facts = { .lo = 0, .hi = MAX(most, 0), .divisor = 1 };
     g_autoptr(GString) text = g_string_new(wanted);
     KilnDim *found = NULL;
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     for (unsigned i = 2; !found; i++) {
         KilnDim dim = { .op = KILN_DIM_NAME };
         dim.u.name.text = text->str;
@@ -260,7 +261,7 @@ kiln_dim_table_define(KilnDimTable *table, const char *wanted, int64_t most)
         }
         g_string_printf(text, "%s.%u", wanted, i);
     }
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     return found;
 }
 
@@ -319,11 +320,11 @@ kiln_dim_state(KilnDimTable *table, const char *name, const KilnDimFacts *facts,
                           " to %" G_GINT64_FORMAT ", found none",
                           name, facts->divisor, facts->lo, facts->hi);
     KilnDim *dim = name_of(table, name);
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     dim->u.name.facts = *facts;
     dim->u.name.facts.lo = lo;
     dim->u.name.facts.hi = hi;
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     return TRUE;
 }
 
@@ -331,9 +332,9 @@ void
 kiln_dim_table_guess(KilnDimTable *table, const char *name, int64_t number)
 {
     KilnDim *dim = name_of(table, name);
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     dim->u.name.guess = number;
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
 }
 
 bool
@@ -357,7 +358,7 @@ kiln_dim_table_stated(KilnDimTable *table)
     GPtrArray *names = g_ptr_array_new();
     KilnTableIter iter;
     gpointer key;
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     kiln_table_iter_init(&iter, table->all);
     while (kiln_table_iter_next(&iter, &key, NULL)) {
         const KilnDim *dim = key;
@@ -366,7 +367,7 @@ kiln_dim_table_stated(KilnDimTable *table)
             (facts->lo != 1 || facts->hi != KILN_DIM_MOST || facts->divisor != 1 || facts->hint))
             g_ptr_array_add(names, key);
     }
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     g_ptr_array_sort(names, compare_names);
     return names;
 }
@@ -389,9 +390,9 @@ kiln_dim_as_name(const KilnDim *dim)
 bool
 kiln_dim_table_small(KilnDimTable *table, bool assumes)
 {
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     bool small = table->small |= assumes;
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     return small;
 }
 
@@ -400,23 +401,23 @@ kiln_dim_table_add_pair(KilnDimTable *table, const KilnDim *a, const KilnDim *b)
 {
     const KilnDimPair pair = { a, b };
     bool known = !a || !b || a == b;
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     for (guint i = 0; i < table->equal->len && !known; i++) {
         const KilnDimPair *other = &g_array_index(table->equal, KilnDimPair, i);
         known = other->a == a && other->b == b;
     }
     if (!known)
         g_array_append_val(table->equal, pair);
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
 }
 
 bool
 kiln_dim_table_pair(KilnDimTable *table, guint i, KilnDimPair *out)
 {
-    g_mutex_lock(&table->lock);
+    pthread_mutex_lock(&table->lock);
     bool found = i < table->equal->len;
     if (found)
         *out = g_array_index(table->equal, KilnDimPair, i);
-    g_mutex_unlock(&table->lock);
+    pthread_mutex_unlock(&table->lock);
     return found;
 }
