@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     THREADS = 8,
