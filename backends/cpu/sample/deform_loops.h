@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_CPU_SAMPLE_DEFORM_LOOPS_H
 
 #include "backends/cpu/sample/deform.h"
+#include "backends/cpu/simd/partial.h"
 #include "backends/cpu/simd/unrolled.h"
 
 #include <math.h>
@@ -76,21 +77,6 @@ corners_of(const KilnCpuDeform *d, const KilnCpuPlaces *places, int64_t i)
         corners.weights[corners.n++] = places->weights[k][i];
     }
     return corners;
-}
-
-static inline V
-load_up_to(const float *p, int64_t n)
-{
-    return n >= VW ? V_LOAD(p) : V_LOAD_SOME(p, V_MASK(n));
-}
-
-static inline void
-store_up_to(float *p, int64_t n, V x)
-{
-    if (n >= VW)
-        V_STORE(p, x);
-    else
-        V_STORE_SOME(p, V_MASK(n), x);
 }
 
 /* Channels @first … @end - 1. */

@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_CPU_SAMPLE_REGION_LOOPS_H
 
 #include "backends/cpu/sample/region.h"
+#include "backends/cpu/simd/partial.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,21 +13,6 @@
 enum {
     ROWS = 4, /* rows of bins at a time */
 };
-
-static inline V
-load_up_to(const float *p, int64_t n)
-{
-    return n >= VW ? V_LOAD(p) : V_LOAD_SOME(p, V_MASK(n));
-}
-
-static inline void
-store_up_to(float *p, int64_t n, V x)
-{
-    if (n >= VW)
-        V_STORE(p, x);
-    else
-        V_STORE_SOME(p, V_MASK(n), x);
-}
 
 /* True where no lane is an infinity or NaN. @x is a sum of such numbers times 0. */
 static inline bool
