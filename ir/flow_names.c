@@ -41,17 +41,10 @@ see_buffer(Search *search, const KilnBuffer *buffer)
 }
 
 static void
-see_instr(Search *search, const KilnInstr *instr)
+see_list(void *data, const KilnInts *list)
 {
-    const KilnInstrInfo *info = kiln_instr_info(instr->kind);
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_INTS)
-            continue;
-        const KilnInts *list =
-            (const KilnInts *)((const char *)instr->attrs + info->attrs[i].offset);
-        for (uint32_t k = 0; list->open && k < list->n; k++)
-            see_dim(search, list->open[k]);
-    }
+    for (uint32_t k = 0; k < list->n; k++)
+        see_dim(data, list->open[k]);
 }
 
 /* What a `define` of @function defines is not needed from outside. */
@@ -78,7 +71,7 @@ kiln_flow_needed_names(const KilnIRFunction *function)
             see_buffer(&search, buffer);
     }
     kiln_foreach_instr (instr, function)
-        see_instr(&search, instr);
+        kiln_open_visit_lists(instr, see_list, &search);
     for (guint i = 0; function->open && i < function->open->rules->len; i++) {
         const KilnOpenRule *rule = &g_array_index(function->open->rules, KilnOpenRule, i);
         see_dim(&search, rule->a);

@@ -240,9 +240,9 @@ add_buffer(KilnOpenFields *fields, KilnBuffer *buffer)
     add_field(fields, &buffer->view_pitch, open->pitch);
 }
 
-/* Calls @visit for each list of integers of @instr that has expressions. */
-static void
-visit_lists(const KilnInstr *instr, void (*visit)(void *data, const KilnInts *list), void *data)
+void
+kiln_open_visit_lists(const KilnInstr *instr, void (*visit)(void *data, const KilnInts *list),
+                      void *data)
 {
     const KilnInstrInfo *info = kiln_instr_info(instr->kind);
     for (uint32_t i = 0; i < info->n_attrs; i++) {
@@ -304,7 +304,7 @@ kiln_open_fields_new(KilnIRFunction *function)
             add_buffer(fields, buffer);
     }
     kiln_foreach_instr (instr, function)
-        visit_lists(instr, add_list, fields);
+        kiln_open_visit_lists(instr, add_list, fields);
     fields->numbers = g_new0(int64_t, fields->dims->len + 1);
     fields->next = g_new0(int64_t, fields->dims->len + 1);
     for (guint i = 0; i < fields->fields->len; i++) {
@@ -516,7 +516,7 @@ kiln_open_mask(const KilnOpenFields *fields, const KilnInstr *instr)
             mask_dim(&masking, at->view_open->pitch);
         }
     }
-    visit_lists(instr, mask_list, &masking);
+    kiln_open_visit_lists(instr, mask_list, &masking);
     return masking.mask;
 }
 
@@ -536,7 +536,7 @@ kiln_open_strip(KilnOpenFields *fields)
         buffer->view_open = NULL;
     }
     kiln_foreach_instr (instr, fields->function)
-        visit_lists(instr, strip_list, NULL);
+        kiln_open_visit_lists(instr, strip_list, NULL);
 }
 
 KilnIRFunction *

@@ -65,6 +65,9 @@ const struct KilnDefines *kiln_open_defines(const KilnOpenFields *fields);
 /** Takes the expressions out of the function, which is one of numbers then. The masks of its
  * instructions must be read before. */
 void kiln_open_strip(KilnOpenFields *fields);
+/** Calls @visit for each list of integers of @instr that has expressions. */
+void kiln_open_visit_lists(const KilnInstr *instr, void (*visit)(void *data, const KilnInts *list),
+                           void *data);
 /** The mask of expressions that operands, places and attributes of @instr depend on. */
 uint64_t kiln_open_mask(const KilnOpenFields *fields, const KilnInstr *instr);
 
