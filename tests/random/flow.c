@@ -228,12 +228,7 @@ run_on(KilnSession *session, const Case *set, GError **error)
 {
     g_autoptr(GPtrArray) bound = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
     for (guint i = 0; i < set->inputs->len; i++) {
-        GBytes *bytes = kiln_tensor_view(g_ptr_array_index(set->inputs, i), error);
-        if (!bytes)
-            return NULL;
-        g_ptr_array_add(bound, bytes);
-        if (!kiln_session_bind_input(session, i, g_bytes_get_data(bytes, NULL),
-                                     g_bytes_get_size(bytes), error))
+        if (!given_bind(session, i, g_ptr_array_index(set->inputs, i), bound, error))
             return NULL;
     }
     return kiln_session_run(session, error) ? given_results(session, error) : NULL;

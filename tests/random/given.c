@@ -142,6 +142,17 @@ given_results(KilnSession *session, GError **error)
     return g_steal_pointer(&results);
 }
 
+gboolean
+given_bind(KilnSession *session, unsigned i, KilnTensor *tensor, GPtrArray *bound, GError **error)
+{
+    GBytes *bytes = kiln_tensor_view(tensor, error);
+    if (!bytes)
+        return FALSE;
+    g_ptr_array_add(bound, bytes);
+    return kiln_session_bind_input(session, i, g_bytes_get_data(bytes, NULL),
+                                   g_bytes_get_size(bytes), error);
+}
+
 KilnResults *
 given_run(const Given *given, Way way, KilnProgram *program, const KilnSessionOptions *options,
           GError **error)
@@ -157,12 +168,7 @@ given_run(const Given *given, Way way, KilnProgram *program, const KilnSessionOp
     for (guint i = 0; i < kiln_program_n_inputs(program); i++) {
         if (way_of(given, i, way) == WAY_COMPILE)
             continue;
-        GBytes *bytes = kiln_tensor_view(g_ptr_array_index(given->inputs, i), error);
-        if (!bytes)
-            return NULL;
-        g_ptr_array_add(bound, bytes);
-        if (!kiln_session_bind_input(session, i, g_bytes_get_data(bytes, NULL),
-                                     g_bytes_get_size(bytes), error))
+        if (!given_bind(session, i, g_ptr_array_index(given->inputs, i), bound, error))
             return NULL;
     }
     return kiln_session_run(session, error) ? given_results(session, error) : NULL;

@@ -43,6 +43,9 @@ KilnResults *given_run_under(const Given *given, Way way, KilnModel *model, Kiln
 /** Runs @program and returns its outputs by name. @options may be NULL. */
 KilnResults *given_run(const Given *given, Way way, KilnProgram *program,
                        const KilnSessionOptions *options, GError **error);
+/** Binds input @i of @session to the bytes of @tensor. @bound, of GBytes*, keeps them. */
+gboolean given_bind(KilnSession *session, unsigned i, KilnTensor *tensor, GPtrArray *bound,
+                    GError **error);
 /** The outputs of the last run of @session by name. */
 KilnResults *given_results(KilnSession *session, GError **error);
 /** A number below @n. It depends on @name and @seed alone. */

@@ -293,47 +293,45 @@ try_offload(Run *run, uint64_t seed)
     try_property(run, property, &subject, seed, NULL);
 }
 
+/* One graph of @make and one property, which it takes. */
+static void
+try_one(Run *run, uint64_t seed, const char *what, KilnModule *(*make)(uint64_t seed),
+        Property *property)
+{
+    g_autoptr(Property) owned = property;
+    g_auto(Subject) subject = { 0 };
+    g_autoptr(KilnModule) module = make_graph(run, seed, what, make, &subject);
+    if (module)
+        try_property(run, owned, &subject, seed, NULL);
+}
+
 static void
 try_qdq(Run *run, uint64_t seed)
 {
-    g_auto(Subject) subject = { 0 };
-    g_autoptr(KilnModule) module =
-        make_graph(run, seed, "quantized model", random_qdq_graph, &subject);
-    if (!module)
-        return;
-    g_autoptr(Property) property = property_new_qdq(seed);
+    Property *property = property_new_qdq(seed);
     property->qdq_seen = &run->qdq;
-    try_property(run, property, &subject, seed, NULL);
+    try_one(run, seed, "quantized model", random_qdq_graph, property);
 }
 
 /* Small graphs of all families, and graphs of convolutions, products and recurrent layers. */
 static void
 try_open(Run *run, uint64_t seed)
 {
-    g_auto(Subject) subject = { 0 };
-    g_autoptr(KilnModule) module = make_graph(run, seed, "graph to open",
-                                              seed % 8 == 3              ? random_quantized_graph
-                                              : OPEN_IS_FOR_VENDOR(seed) ? random_vendor_graph
-                                                                         : random_graph,
-                                              &subject);
-    if (!module)
-        return;
-    g_autoptr(Property) property = property_new_open(seed);
+    Property *property = property_new_open(seed);
     property->open_seen = &run->open;
-    try_property(run, property, &subject, seed, NULL);
+    try_one(run, seed, "graph to open",
+            seed % 8 == 3              ? random_quantized_graph
+            : OPEN_IS_FOR_VENDOR(seed) ? random_vendor_graph
+                                       : random_graph,
+            property);
 }
 
 static void
 try_flow(Run *run, uint64_t seed)
 {
-    g_auto(Subject) subject = { 0 };
-    g_autoptr(KilnModule) module =
-        make_graph(run, seed, "nest of loops", random_flow_graph, &subject);
-    if (!module)
-        return;
-    g_autoptr(Property) property = property_new_flow(seed);
+    Property *property = property_new_flow(seed);
     property->flow_seen = &run->flow;
-    try_property(run, property, &subject, seed, NULL);
+    try_one(run, seed, "nest of loops", random_flow_graph, property);
 }
 
 static void
