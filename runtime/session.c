@@ -87,7 +87,7 @@ kiln_session_resolve(KilnSession *session, int kind, uint32_t index)
         if ((kind < 0 || (int)slot->kind == kind) && (index == UINT32_MAX || slot->index == index))
             session->addresses[i] = kiln_session_address(session, slot);
     }
-    if (session->program->object)
+    if (session->object)
         resolve_frame(session);
 }
 
@@ -328,6 +328,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
         return NULL;
     g_autoptr(KilnSession) session = g_new0(KilnSession, 1);
     session->program = kiln_program_ref(program);
+    session->object = program->object;
     session->texts = kiln_session_new_texts(program);
     session->threads = options.threads ? options.threads : program->threads;
     session->parallel_for = options.parallel_for ? options.parallel_for : program->parallel_for;
@@ -637,7 +638,7 @@ run_object(const KilnSession *session, GError **error)
                               .states = (void *const *)session->states,
                               .folded = (const void *const *)session->folded_at };
     unsigned at = 0;
-    const char *message = session->program->object->run(&frame, &at);
+    const char *message = session->object->run(&frame, &at);
     if (message == kiln_flow_failed)
         return kiln_flows_throw(session->flows, at, error);
     return !message || throw_run(session, at, message, error);
@@ -684,7 +685,7 @@ make_calls(const KilnSession *session, uint32_t from, uint32_t end, GError **err
 gboolean
 kiln_session_calls(KilnSession *session, GError **error)
 {
-    if (session->program->object && !session->cancel && !kiln_limits_current().ms)
+    if (session->object && !session->cancel && !kiln_limits_current().ms)
         return run_object(session, error);
     if (kiln_instance_definitions(session->made))
         return kiln_session_stages(session, make_calls, error);

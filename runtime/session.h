@@ -7,6 +7,7 @@
 #include "graph/texts.h"
 #include "ir/plan.h"
 #include "kiln.h"
+#include "runtime/kiln-object.h"
 #include "runtime/bind.h"
 #include "runtime/constant_cache.h"
 #include "runtime/open/carry.h"
@@ -57,6 +58,8 @@ typedef struct {
 
 struct KilnSession {
     KilnProgram *program;
+    const KilnObject *object; /* whose entry function makes the calls; NULL: the session makes each.
+                                 It has the calls of the entry, so inner sessions have none */
     KilnSpecialisation *made; /* NULL before the first run of an open program */
     int threads;
     KilnParallelFor parallel_for; /* NULL: the process's own threads */

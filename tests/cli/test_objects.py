@@ -117,6 +117,27 @@ STATE = """func @f {
 constants { @w = random_normal(seed=1, std=1) : f32[64,48]
   @v = random_normal(seed=2, std=1) : f32[48] }
 """
+# The functions of loops and branches have calls of their own, which the entry function does not make.
+FLOW = """graph @f(%x: f32[4]) {
+  %n = const @n : i64[]
+  %w = const @w : f32[4]
+  %half = const @half : f32[]
+  %y, %s = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[4]) {
+    %m = reduce_max(%a) {keepdims=false} : f32[]
+    %c = less(%m, %half) : bool[]
+    %b = if(%c) then {
+      %t = add(%a, %x) : f32[4]
+      return %t
+    } else {
+      %e = mul(%a, %w) : f32[4]
+      return %e
+    } : f32[4]
+    return %go, %b, %m
+  } : f32[4], f32[70]
+  return %y, %s
+}
+constants { @n = [70] : i64[] @w = [0.5, 0.25, 0.75, 0.125] : f32[4] @half = [2] : f32[] }
+"""
 # An index that its table lacks is found at run time.
 GATHER = """graph @f(%i: i64[2]) {
   %t = const @t : f32[4]
@@ -146,9 +167,9 @@ class Objects(CliTest):
 
     def test_several_models_in_one_binary(self):
         fold, state = self.write("fold.kiln", FOLDS_AT_FIRST_RUN), self.write("state.kiln", STATE)
-        open_dims = self.write("open.kiln", OPEN_DIMS)
+        open_dims, flow = self.write("open.kiln", OPEN_DIMS), self.write("flow.kiln", FLOW)
         subjects = {"digits": (MODEL,), "own": (MODEL, "--pipeline", "own"), "vendor": (MODEL, "--pipeline", "offload"),
-                    "fold": (fold,), "state": (state,), "open": (open_dims,)}
+                    "fold": (fold,), "state": (state,), "open": (open_dims,), "flow": (flow,)}
         for name, (model, *options) in subjects.items():
             self.object(model, name, *options)
         checks = "".join(f'    failed |= !same({name}_load(NULL), "{name}.kiln-program") && printf("{name}\\n");\n'
