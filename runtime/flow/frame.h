@@ -26,6 +26,7 @@ typedef struct {
     uint32_t n_names; /* 0: no instance */
     KilnOwnName *own; /* of the last names; those before are numbers of the instruction */
     uint32_t n_own;
+    bool ready; /* the calls have the memory and the addresses for the numbers of the instance */
 } KilnInner;
 
 /** Memory of a frame. */

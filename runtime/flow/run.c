@@ -104,14 +104,18 @@ move_inner(KilnInner *inner, const KilnFlowFrame *frame, GError **error)
         inner->numbers[stated->n + i] =
             frame->carried[inner->own[i].carried].dims[inner->own[i].dim];
     if (!kiln_instance_move_names(session->made, inner->at, inner->numbers, inner->n_names,
-                                  &changed, error))
+                                  &changed, error)) {
+        inner->ready = false;
         return FALSE;
-    if (!changed)
+    }
+    inner->ready &= !changed;
+    if (inner->ready)
         return TRUE;
     if (!kiln_session_make_arena(session, (size_t)session->made->arena_bytes, error))
         return FALSE;
     kiln_session_refill(session, false);
     kiln_inner_find_edges(inner);
+    inner->ready = true;
     return TRUE;
 }
 
@@ -129,6 +133,7 @@ run_inner(KilnInner *inner, uint64_t seed, GError **error)
     session->run_seed = seed;
     if (kiln_session_calls(session, error))
         return TRUE;
+    inner->ready &= !session->lost;
     session->lost = false;
     return FALSE;
 }
