@@ -3,6 +3,7 @@
 
 #include "graph/dim/dim_defined.h"
 #include "graph/error.h"
+#include "graph/module/define.h"
 #include "ir/define.h"
 
 #include <string.h>
@@ -165,45 +166,68 @@ kiln_definitions_most(const KilnDefinitions *self, const KilnDimBinding *binding
     return hi;
 }
 
-void
-kiln_definitions_bound(KilnDefinitions *self, const KilnDimBinding *binding)
+static void
+bound_name(const KilnDefinitions *self, const KilnDimBinding *binding, KilnDefinedName *name)
 {
-    for (uint32_t k = 0; k < self->n; k++) {
-        for (uint32_t i = 0; i < self->items[k].n; i++) {
-            KilnDefinedName *name = &self->items[k].names[i];
-            name->bound = name->most.lost ? -1 : kiln_definitions_most(self, binding, name->most);
-        }
+    name->bound = name->most.lost ? -1 : kiln_definitions_most(self, binding, name->most);
+}
+
+/* Finds the bounds of the names of definitions from @k on. */
+static void
+bound_from(KilnDefinitions *self, uint32_t k, const KilnDimBinding *binding)
+{
+    for (; k < self->n; k++) {
+        for (uint32_t i = 0; i < self->items[k].n; i++)
+            bound_name(self, binding, &self->items[k].names[i]);
     }
 }
 
-/* Nothing is written unless all numbers are within their bounds. */
+void
+kiln_definitions_bound(KilnDefinitions *self, const KilnDimBinding *binding)
+{
+    bound_from(self, 0, binding);
+}
+
 static gboolean
-check_numbers(const KilnDefinition *item, const KilnDimBinding *binding, const int64_t *numbers,
-              GError **error)
+check_number(const KilnDefinedName *name, const KilnDimBinding *binding, int64_t number,
+             GError **error)
+{
+    const int64_t most = name->bound >= 0 ? name->bound : KILN_DIM_MOST;
+    return (number >= 0 && number <= most) ||
+           kiln_throw(error, KILN_ERROR_RUN,
+                      "dim %s: expected 0..%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
+                      binding->names[name->name].name, most, number);
+}
+
+/* Writes @numbers to the names of @item. The bound of a name may hang on the one before it. */
+static gboolean
+write_numbers(const KilnDefinitions *self, KilnDefinition *item, KilnDimBinding *binding,
+              const int64_t *numbers, GError **error)
 {
     for (uint32_t i = 0; i < item->n; i++) {
-        const KilnDefinedName *name = &item->names[i];
-        const int64_t most = name->bound >= 0 ? name->bound : KILN_DIM_MOST;
-        if (numbers[i] < 0 || numbers[i] > most)
-            return kiln_throw(error, KILN_ERROR_RUN,
-                              "dim %s: expected 0..%" G_GINT64_FORMAT ", found %" G_GINT64_FORMAT,
-                              binding->names[name->name].name, most, numbers[i]);
+        bound_name(self, binding, &item->names[i]);
+        if (!check_number(&item->names[i], binding, numbers[i], error))
+            return FALSE;
+        binding->names[item->names[i].name].number = numbers[i];
     }
     return TRUE;
 }
 
 gboolean
-kiln_definitions_set(const KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
+kiln_definitions_set(KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
                      const int64_t *numbers, bool *out_changed, GError **error)
 {
-    const KilnDefinition *item = &self->items[k];
+    KilnDefinition *item = &self->items[k];
+    int64_t before[KILN_DEFINED_MAX];
     *out_changed = false;
-    if (!check_numbers(item, binding, numbers, error))
-        return FALSE;
     for (uint32_t i = 0; i < item->n; i++) {
-        int64_t *number = &binding->names[item->names[i].name].number;
-        *out_changed |= *number != numbers[i];
-        *number = numbers[i];
+        before[i] = binding->names[item->names[i].name].number;
+        *out_changed |= before[i] != numbers[i];
     }
-    return TRUE;
+    gboolean good = write_numbers(self, item, binding, numbers, error);
+    for (uint32_t i = 0; !good && i < item->n; i++)
+        binding->names[item->names[i].name].number = before[i];
+    bound_from(self, good ? k + 1 : k, binding);
+    *out_changed &= good;
+    return good;
 }

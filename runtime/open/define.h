@@ -27,7 +27,8 @@
 typedef struct {
     uint32_t name; /* its place in the binding */
     KilnSize most; /* lost: nothing bounds it */
-    int64_t bound; /* the same at the numbers of the inputs; -1: nothing bounds it */
+    int64_t bound; /* the same at the numbers of the inputs, and of names that are defined earlier
+                      and that nothing bounds; -1: nothing bounds it */
 } KilnDefinedName;
 
 typedef struct {
@@ -56,15 +57,16 @@ KilnDefinitions *kiln_definitions_new(const KilnSpecialisation *made, const Kiln
                                       const KilnDimBinding *binding);
 void kiln_definitions_free(KilnDefinitions *self);
 
-/** Finds the bounds of names at the numbers that came with the inputs. */
+/** Finds the bounds of all names at the numbers of @binding. */
 void kiln_definitions_bound(KilnDefinitions *self, const KilnDimBinding *binding);
 /** The most bytes that @size, in which defined names occur, can be at the numbers of @binding. What
  * nothing bounds has its number there. */
 int64_t kiln_definitions_most(const KilnDefinitions *self, const KilnDimBinding *binding,
                               KilnSize size);
 /** Gives the names of definition @k the @numbers. *@out_changed says whether one is another than
- * before. KILN_ERROR_RUN, and no name changes, where one is out of bounds. */
-gboolean kiln_definitions_set(const KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
+ * before. Bounds of later names that hang on them are found anew. KILN_ERROR_RUN, and no name
+ * changes, where one is out of bounds. */
+gboolean kiln_definitions_set(KilnDefinitions *self, uint32_t k, KilnDimBinding *binding,
                               const int64_t *numbers, bool *out_changed, GError **error);
 
 #endif

@@ -4,11 +4,12 @@
 #include "runtime/session.h"
 #include "tests/unit/runtime_case.h"
 
+#include "graph/base/alloc.h"
 #include "kiln.h"
 
 #include <stdio.h>
-#include <unistd.h>
 #include <string.h>
+#include <unistd.h>
 
 /* x + x + …, with the sums before each step. */
 static const char sums[] = "graph @f(%n: i64[], %x: f32[2]) {\n"
@@ -136,6 +137,107 @@ Test(flow, files_have_branches_and_loops)
     expect_rows(session, 20, 7);
     expect_rows(session, 0, 2);
     remove(path);
+}
+
+/* Nothing bounds the rows. They bound the places of what is not 0, which grow with them. */
+Test(flow, bounds_follow_what_a_loop_makes)
+{
+    static const int64_t trips[] = { 0, 2, 100, 1, 300, 300, 7 };
+    static const float x[] = { 1, 2 };
+    g_autoptr(KilnSession) session =
+        session_of("graph @f(%n: i64[], %x: f32[2]) {\n"
+                   "  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[?]) {\n"
+                   "    %b = concat(%a, %x) {axis=0} : f32[?]\n"
+                   "    return %go, %b\n"
+                   "  } : f32[?]\n"
+                   "  %at = non_zero(%y) : i64[1,?]\n"
+                   "  %t = transpose(%at) : i64[?,1]\n"
+                   "  %z = gather_nd(%y, %t) : f32[?]\n"
+                   "  return %z\n}\n");
+    float want[602];
+    for (size_t i = 0; i < G_N_ELEMENTS(want); i++)
+        want[i] = x[i % 2];
+    bind(session, 1, x, sizeof x);
+    for (size_t i = 0; i < G_N_ELEMENTS(trips); i++) {
+        bind(session, 0, &trips[i], sizeof trips[i]);
+        run(session);
+        expect_floats(session, 0, want, DIMS(2 * trips[i] + 2));
+    }
+}
+
+/* --- failures --- */
+
+/* A loop whose body has a branch and a dim that data decides, all of which need memory that grows.
+ */
+static const char grows[] =
+    "graph @f(%n: i64[], %x: f32[3]) {\n"
+    "  %half = const @half : i64[]\n"
+    "  %y, %s = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[?]) {\n"
+    "    %early = less(%i, %half) : bool[]\n"
+    "    %at = non_zero(%a) : i64[1,?]\n"
+    "    %t = transpose(%at) : i64[?,1]\n"
+    "    %v = gather_nd(%a, %t) : f32[?]\n"
+    "    %w = softmax(%v) {axis=0} : f32[?]\n"
+    "    %b = if(%early) then {\n"
+    "      %l = concat(%w, %x, %v) {axis=0} : f32[?]\n"
+    "      return %l\n"
+    "    } else {\n"
+    "      %p = concat(%x, %v) {axis=0} : f32[?]\n"
+    "      %e = exp(%p) : f32[?]\n"
+    "      %r = neg(%e) : f32[?]\n"
+    "      return %r\n"
+    "    } : f32[?]\n"
+    "    %m = reduce_max(%b) : f32[1]\n"
+    "    return %go, %b, %m\n"
+    "  } : f32[?], f32[?,1]\n"
+    "  return %y, %s\n}\nconstants { @half = [3] : i64[] }\n";
+
+static void
+expect_same(KilnSession *session, KilnSession *other)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        KilnTensorInfo info = KILN_TENSOR_INFO_INIT, want = KILN_TENSOR_INFO_INIT;
+        const void *found = kiln_session_output(session, i, &info, NULL);
+        const void *data = kiln_session_output(other, i, &want, NULL);
+        cr_assert(found && data && info.bytes == want.bytes);
+        cr_assert(memcmp(found, data, (size_t)info.bytes) == 0, "output %u", i);
+    }
+}
+
+/* What an allocation that failed in a body leaves is made whole by the next run. */
+Test(flow, runs_after_memory_ran_out)
+{
+    static const int64_t most = 6;
+    static const float x[] = { 1, 0, 2 };
+    g_autoptr(KilnProgram) program = program_of(grows, NULL);
+    g_autoptr(KilnSession) whole = kiln_session_new(program, NULL, NULL);
+    bind(whole, 1, x, sizeof x);
+    unsigned failed = 0;
+    for (unsigned nth = 1;; nth++) {
+        g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+        int64_t n = 1;
+        bind(session, 0, &n, sizeof n);
+        bind(session, 1, x, sizeof x);
+        run(session);
+        n = most;
+        bind(session, 0, &n, sizeof n);
+        g_autoptr(GError) error = NULL;
+        kiln_alloc_inject_failure(nth);
+        gboolean good = kiln_session_run(session, &error);
+        kiln_alloc_inject_failure(0);
+        if (good)
+            break;
+        cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY), "%s", error->message);
+        failed++;
+        for (int64_t again = most; again >= 0; again -= 2) {
+            bind(session, 0, &again, sizeof again);
+            bind(whole, 0, &again, sizeof again);
+            run(session);
+            run(whole);
+            expect_same(session, whole);
+        }
+    }
+    cr_expect_gt(failed, 10);
 }
 
 /* A loop without an end. */
