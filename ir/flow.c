@@ -117,7 +117,7 @@ scratch_bytes(const KilnInstr *instr, uint32_t form, int threads)
 {
     int64_t most = 0;
     (void)form, (void)threads;
-    for (int b = 0; b < 2; b++) {
+    for (int b = 0; b < kiln_flow_n_functions(instr); b++) {
         const KilnIRFunction *function = kiln_flow_function(instr, b);
         if (function && !function->open)
             most = MAX(most, function->arena_bytes);

@@ -40,6 +40,12 @@ typedef struct {
 KilnFlowOperands kiln_flow_operands(const KilnInstr *instr);
 /** True where result @r is held. */
 bool kiln_flow_is_held(const KilnInstr *instr, uint32_t r);
+/** How many functions @instr runs: two of a branch, one of a loop, 0 of others. */
+static inline int
+kiln_flow_n_functions(const KilnInstr *instr)
+{
+    return instr->kind == KILN_INSTR_branch ? 2 : instr->kind == KILN_INSTR_loop;
+}
 /** The function that @instr runs: the body of a loop, or a branch (@otherwise: where the condition
  * is false). NULL where the module has none of that name. */
 KilnIRFunction *kiln_flow_function(const KilnInstr *instr, bool otherwise);

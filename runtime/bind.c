@@ -419,10 +419,15 @@ bind_bodies(KilnSpecialisation *out, const KilnBindOptions *options, GError **er
     out->bodies = kiln_bodies_new(out->function);
     for (guint i = 0; out->bodies && i < out->bodies->len; i++) {
         KilnBody *body = g_ptr_array_index(out->bodies, i);
+        KilnSpecialisation *bound = g_hash_table_lookup(options->bodies, body->function);
         body->clear = clear_body;
-        body->made = kiln_bind_function(body->function, options, error);
+        body->again = bound != NULL;
+        body->made = bound ? kiln_specialisation_ref(bound)
+                           : kiln_bind_function(body->function, options, error);
         if (!body->made)
             return FALSE;
+        body->draws = kiln_bodies_draw(body->function, body->made->bodies);
+        g_hash_table_insert(options->bodies, body->function, body->made);
     }
     return TRUE;
 }
@@ -456,7 +461,10 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     out->ir = ir;
     out->function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     out->folder = options->folder;
-    return bind(out, options, error) ? g_steal_pointer(&out) : NULL;
+    g_autoptr(GHashTable) bodies = g_hash_table_new(NULL, NULL);
+    KilnBindOptions own = *options;
+    own.bodies = bodies;
+    return bind(out, &own, error) ? g_steal_pointer(&out) : NULL;
 }
 
 KilnSpecialisation *

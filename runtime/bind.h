@@ -89,6 +89,8 @@ typedef struct {
     const struct KilnProgramFile *stored; /* has the plan and all bytes; NULL: they are made now */
     /* The model's names of its outputs: a buffer gets one more letter if its name is taken. */
     const KilnInfoList *outputs;
+    GHashTable *bodies; /* of KilnIRFunction to the KilnSpecialisation of a function that is bound
+                           already; the first caller leaves it NULL */
     gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
     void *data;
 } KilnBindOptions;

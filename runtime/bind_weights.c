@@ -74,8 +74,7 @@ count_in_bodies(const KilnIRModule *ir, uint32_t *readers)
 {
     for (guint f = 0; f < ir->functions->len; f++) {
         kiln_foreach_instr (instr, (const KilnIRFunction *)g_ptr_array_index(ir->functions, f)) {
-            const int n = instr->kind == KILN_INSTR_branch ? 2 : instr->kind == KILN_INSTR_loop;
-            for (int b = 0; b < n; b++)
+            for (int b = 0; b < kiln_flow_n_functions(instr); b++)
                 count_weights(kiln_flow_function(instr, b), readers);
         }
     }

@@ -5,6 +5,29 @@
 #include "ir/flow.h"
 #include "ir/verify/check_priv.h"
 
+/* A weight that @function writes would keep its value from call to call. */
+static gboolean
+check_stateless(const KilnIRFunction *function, GError **error)
+{
+    bool any = false;
+    for (guint i = 0; i < function->weights->len && !any; i++)
+        any = !((const KilnBuffer *)g_ptr_array_index(function->weights, i))->is_const;
+    if (!any)
+        return TRUE;
+    kiln_foreach_instr (instr, function) {
+        for (uint32_t i = 0; i < instr->n_operands; i++) {
+            KilnBuffer *buffer = instr->operands[i].buffer;
+            const bool writes = buffer && instr->operands[i].access != KILN_ACCESS_IN;
+            if (writes && kiln_buffer_origin(buffer)->kind == KILN_BUFFER_WEIGHT)
+                return kiln_throw(error, KILN_ERROR_INVALID,
+                                  "@%s: expected a func that writes to no weight, because a branch "
+                                  "or loop runs it, found one that writes to %s",
+                                  function->name, kiln_buffer_origin(buffer)->name);
+        }
+    }
+    return TRUE;
+}
+
 static gboolean
 check_function(const KilnInstr *instr, const KilnIRFunction *function, uint32_t n_inputs,
                uint32_t n_outputs, GError **error)
@@ -20,7 +43,11 @@ check_function(const KilnInstr *instr, const KilnIRFunction *function, uint32_t 
     if (function->outputs->len != n_outputs)
         return kiln_throw(error, KILN_ERROR_INVALID, "@%s: expected %u outputs, found %u",
                           function->name, n_outputs, function->outputs->len);
-    return TRUE;
+    if (instr->function->open && !function->open)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "@%s: expected a func with dims, as @%s has them, found one without",
+                          function->name, instr->function->name);
+    return check_stateless(function, error);
 }
 
 /* Operand @i is an element of type @type, or a stack of such where @stacked. */

@@ -83,22 +83,6 @@ find_names(KilnInner *inner, const KilnFlowFrame *frame, const KilnTemplate *ori
     return TRUE;
 }
 
-static gboolean
-make_inner(KilnInner *inner, const KilnFlowFrame *frame, KilnSession *outer, const KilnBody *body,
-           GError **error)
-{
-    KilnSpecialisation *made =
-        body->made ? kiln_specialisation_ref(body->made)
-                   : kiln_instance_new_body(body->origin, kiln_instance_options(outer->made));
-    inner->session = kiln_session_new_inner(outer, made, error);
-    if (!inner->session)
-        return FALSE;
-    inner->edges = g_new0(uint32_t, (gsize)made->n_slots + 1);
-    if (body->made)
-        kiln_inner_find_edges(inner);
-    return body->made || find_names(inner, frame, body->origin, error);
-}
-
 static void
 clear_inner(KilnInner *inner)
 {
@@ -107,23 +91,30 @@ clear_inner(KilnInner *inner)
     g_free(inner->at);
     g_free(inner->numbers);
     g_free(inner->own);
+    *inner = (KilnInner){ .body = inner->body, .outer = inner->outer };
+}
+
+gboolean
+kiln_inner_make(KilnInner *inner, const KilnFlowFrame *frame, GError **error)
+{
+    const KilnBody *body = inner->body;
+    KilnSpecialisation *made =
+        body->made
+            ? kiln_specialisation_ref(body->made)
+            : kiln_instance_new_body(body->origin, kiln_instance_options(inner->outer->made));
+    inner->session = kiln_session_new_inner(inner->outer, made, error);
+    if (!inner->session)
+        return FALSE;
+    inner->edges = g_new0(uint32_t, (gsize)made->n_slots + 1);
+    if (body->made)
+        kiln_inner_find_edges(inner);
+    if (body->made || find_names(inner, frame, body->origin, error))
+        return TRUE;
+    clear_inner(inner);
+    return FALSE;
 }
 
 /* --- frames --- */
-
-static bool
-function_draws(const KilnIRFunction *function)
-{
-    kiln_foreach_instr (instr, function) {
-        if (kiln_instr_stream(instr))
-            return true;
-        for (int b = 0; kiln_instr_is_flow(instr->kind) && b < 2; b++) {
-            if (function_draws(kiln_flow_function(instr, b)))
-                return true;
-        }
-    }
-    return false;
-}
 
 static void
 free_room(KilnRoom *room)
@@ -167,10 +158,11 @@ make_frame(KilnSession *session, const KilnInstr *instr, guint at, GError **erro
     frame->stacks = g_new0(KilnRoom, (gsize)frame->at.n_results + 1);
     frame->stacked_bytes = g_new0(size_t, (gsize)frame->at.n_results + 1);
     frame->stacked = g_malloc0_n((gsize)frame->at.n_results + 1, sizeof *frame->stacked);
-    for (guint b = 0; b < (loop ? 1 : 2); b++) {
-        const KilnBody *body = g_ptr_array_index((GPtrArray *)bodies, at + b);
-        frame->draws |= function_draws(body->function);
-        if (make_inner(&frame->inner[b], frame, session, body, error))
+    for (int b = 0; b < kiln_flow_n_functions(instr); b++) {
+        const KilnBody *body = g_ptr_array_index((GPtrArray *)bodies, at + (guint)b);
+        frame->draws |= body->draws;
+        frame->inner[b] = (KilnInner){ .body = body, .outer = session };
+        if (body->again || kiln_inner_make(&frame->inner[b], frame, error))
             continue;
         free_frame(frame);
         return NULL;
@@ -192,14 +184,14 @@ kiln_flows_new(KilnSession *session, GError **error)
     flows->frames = g_new0(KilnFlowFrame *, (gsize)flows->n + 1);
     for (uint32_t c = 0; c < flows->n; c++) {
         const KilnInstr *instr = made->calls[c].instr;
-        if (!kiln_instr_is_flow(instr->kind))
+        if (!kiln_flow_n_functions(instr))
             continue;
         flows->frames[c] = make_frame(session, instr, next, error);
         if (!flows->frames[c]) {
             kiln_flows_free(flows);
             return NULL;
         }
-        next += instr->kind == KILN_INSTR_loop ? 1 : 2;
+        next += (guint)kiln_flow_n_functions(instr);
     }
     return flows;
 }

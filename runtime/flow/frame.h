@@ -8,6 +8,7 @@
 #include "ir/flow.h"
 #include "ir/ir.h"
 #include "ir/kernel.h"
+#include "runtime/flow/bodies.h"
 #include "runtime/session.h"
 
 /** A name that gets the extent of what is carried. */
@@ -18,8 +19,10 @@ typedef struct {
 
 /** A function of the call, in a session of its own. */
 typedef struct {
-    KilnSession *session;
-    uint32_t *edges; /* slots of inputs and outputs, whose addresses change */
+    const KilnBody *body;
+    KilnSession *outer;
+    KilnSession *session; /* NULL: not made yet, see KilnBody */
+    uint32_t *edges;      /* slots of inputs and outputs, whose addresses change */
     uint32_t n_edges;
     uint32_t *at;     /* per name: its place in the binding of the instance */
     int64_t *numbers; /* per name */
@@ -63,6 +66,8 @@ typedef struct {
 const char *kiln_flow_run_branch(KilnFlowRunner *runner, const KilnKernelArgs *args);
 const char *kiln_flow_run_loop(KilnFlowRunner *runner, const KilnKernelArgs *args);
 
+/** Makes the session of @inner, which has none. */
+gboolean kiln_inner_make(KilnInner *inner, const KilnFlowFrame *frame, GError **error);
 /** Lists the slots of @inner again: its instance moved. */
 void kiln_inner_find_edges(KilnInner *inner);
 

@@ -183,6 +183,8 @@ run_branch(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
     const bool taken = *(const uint8_t *)args->data[at->condition];
     KilnInner *inner = &frame->inner[!taken];
     uint32_t direct = 0, index = 0;
+    if (!inner->session && !kiln_inner_make(inner, frame, error))
+        return FALSE;
     for (uint32_t i = 0; i < at->n_captures; i++)
         inner->session->data[i] = args->data[at->captures + i];
     use_scratch(inner, args);
@@ -561,6 +563,8 @@ run_loop(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
                   .goes_on =
                       at->condition == UINT32_MAX || *(const uint8_t *)args->data[at->condition] };
     uint32_t index = 0;
+    if (!frame->inner[0].session && !kiln_inner_make(&frame->inner[0], frame, error))
+        return FALSE;
     use_scratch(&frame->inner[0], args);
     take_back_rooms(frame);
     begin_carried(&loop);

@@ -90,17 +90,35 @@ clear_body(KilnBody *body)
     kiln_template_unref(body->origin);
 }
 
-/* The functions that branches and loops of @function run. */
+static KilnTemplate *template_beside(KilnIRFunction *function, unsigned n_inputs, GHashTable *made);
+
+/* The functions that branches and loops of @function run. @made: the template of each function that
+ * has one. */
 static GPtrArray *
-open_bodies(const KilnIRFunction *function)
+open_bodies(const KilnIRFunction *function, GHashTable *made)
 {
     GPtrArray *list = kiln_bodies_new(function);
     for (guint i = 0; list && i < list->len; i++) {
         KilnBody *body = g_ptr_array_index(list, i);
+        KilnTemplate *origin = g_hash_table_lookup(made, body->function);
         body->clear = clear_body;
-        body->origin = kiln_template_new_beside(body->function, body->function->inputs->len);
+        body->again = origin != NULL;
+        body->origin = origin ? kiln_template_ref(origin)
+                              : template_beside(body->function, body->function->inputs->len, made);
+        body->draws = kiln_bodies_draw(body->function, body->origin->bodies);
+        g_hash_table_insert(made, body->function, body->origin);
     }
     return list;
+}
+
+static KilnTemplate *
+template_beside(KilnIRFunction *function, unsigned n_inputs, GHashTable *made)
+{
+    g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
+    KilnTemplate *self = template_of(function, NULL, none, n_inputs);
+    self->bodies = open_bodies(function, made);
+    self->regions = kiln_regions_new();
+    return self;
 }
 
 KilnTemplate *
@@ -108,8 +126,9 @@ kiln_template_new(KilnIRModule *ir, KilnFolder *folder, GBytes *const *values, u
 {
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     KilnTemplate *self = template_of(function, folder, values, n_inputs);
+    g_autoptr(GHashTable) made = g_hash_table_new(NULL, NULL);
     self->ir = ir;
-    self->bodies = open_bodies(function);
+    self->bodies = open_bodies(function, made);
     self->regions = kiln_regions_new();
     return self;
 }
@@ -117,11 +136,8 @@ kiln_template_new(KilnIRModule *ir, KilnFolder *folder, GBytes *const *values, u
 KilnTemplate *
 kiln_template_new_beside(KilnIRFunction *function, unsigned n_inputs)
 {
-    g_autofree GBytes **none = g_new0(GBytes *, (gsize)n_inputs + 1);
-    KilnTemplate *self = template_of(function, NULL, none, n_inputs);
-    self->bodies = open_bodies(function);
-    self->regions = kiln_regions_new();
-    return self;
+    g_autoptr(GHashTable) made = g_hash_table_new(NULL, NULL);
+    return template_beside(function, n_inputs, made);
 }
 
 KilnTemplate *
