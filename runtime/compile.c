@@ -31,6 +31,59 @@ name_file(const char *path, GError **error)
         kiln_prefix_error(error, "%s: ", path);
 }
 
+/* The graph of @model for @bindings, optimized. */
+static KilnModule *
+optimize_graph(const KilnModel *model, const KilnBinding *bindings,
+               const KilnPassPipeline *pipeline, const KilnPassOptions *options,
+               KilnPassReport *report, GError **error)
+{
+    /* Shape arithmetic is evaluated on the reference kernels whatever the target: integers and
+     * scales have one answer. */
+    const KilnTarget *reference = kiln_target_by_name("ref", error);
+    g_autoptr(KilnModule) special = kiln_specialise(model->module, bindings, reference, error);
+    if (!special) {
+        kiln_prefix_error(error, "%s: ", model->name);
+        return NULL;
+    }
+    special->mode = options->mode;
+    if (!kiln_pipeline_run_graph(pipeline, special, options, report, error)) {
+        name_file(special->path, error);
+        return NULL;
+    }
+    return g_steal_pointer(&special);
+}
+
+/* True where data decides dims of @module, and something is computed at the first run. An instance
+ * that moves in a run cannot have that. */
+static bool
+folds_beside_data(const KilnModule *module)
+{
+    const GPtrArray *arguments = kiln_module_entry(module)->arguments;
+    bool folds = module->folding != NULL;
+    for (guint i = 0; i < arguments->len && !folds; i++)
+        folds = kiln_argument_is_fixed(g_ptr_array_index(arguments, i));
+    return folds && kiln_module_defines(module);
+}
+
+/* The same where no input is constant. */
+static KilnModule *
+optimize_varying(const KilnModel *model, const KilnBinding *bindings,
+                 const KilnPassPipeline *pipeline, const KilnPassOptions *options,
+                 KilnPassReport *report, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_module_clone(model->module);
+    const KilnModel varying = { .name = model->name, .module = module };
+    const GPtrArray *arguments = kiln_module_entry(module)->arguments;
+    g_autofree KilnBinding *own =
+        bindings ? g_memdup2(bindings, arguments->len * sizeof *bindings) : NULL;
+    for (guint i = 0; i < arguments->len; i++) {
+        ((KilnArgument *)g_ptr_array_index(arguments, i))->constness = KILN_CONSTNESS_VARYING;
+        if (own)
+            own[i].constness = KILN_CONSTNESS_VARYING;
+    }
+    return optimize_graph(&varying, own, pipeline, options, report, error);
+}
+
 KilnModule *
 kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
                    const KilnPassPipeline *pipeline, const KilnPassOptions *options,
@@ -39,20 +92,12 @@ kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
     if (model->ir_text)
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "%s: is at the ir level, which has no graph", model->name);
-    /* Shape arithmetic is evaluated on the reference kernels whatever the target: integers and
-     * scales have one answer. */
-    const KilnTarget *reference = kiln_target_by_name("ref", error);
-    g_autoptr(KilnModule) module = kiln_specialise(model->module, bindings, reference, error);
-    if (!module) {
-        kiln_prefix_error(error, "%s: ", model->name);
-        return NULL;
+    KilnModule *module = optimize_graph(model, bindings, pipeline, options, report, error);
+    if (module && !model->module->folding && folds_beside_data(module)) {
+        kiln_module_free(module);
+        module = optimize_varying(model, bindings, pipeline, options, report, error);
     }
-    module->mode = options->mode;
-    if (!kiln_pipeline_run_graph(pipeline, module, options, report, error)) {
-        name_file(module->path, error);
-        return NULL;
-    }
-    return g_steal_pointer(&module);
+    return module;
 }
 
 /* What the entry takes that is the same in every run. */
@@ -248,7 +293,8 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
     g_autoptr(KilnDefines) defines = kiln_defines_new(entry);
     if (defines && (ir->module->folding || kiln_ir_takes_fixed(ir)))
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                          "data decides dims, and constants come with the first run");
+                          "expected a model without constants that come with the first run, "
+                          "because data decides dims, found one with them");
     if (open && !defines && !options->prefer_memory)
         kiln_open_settle(entry);
     return TRUE;

@@ -11,7 +11,9 @@
 #include "runtime/model.h"
 #include "runtime/specialise.h"
 
-/** The graph module of @model for @bindings (NULL: as the model says), optimized. */
+/** The graph module of @model for @bindings (NULL: as the model says), optimized. Where data
+ * decides dims, nothing is computed ahead of the runs: inputs that are constant are taken as others
+ * are. */
 KilnModule *kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
                                const KilnPassPipeline *pipeline, const KilnPassOptions *options,
                                KilnPassReport *report, GError **error);

@@ -290,11 +290,12 @@ bind_known(KilnSession *session)
         binding->constness = program->constness[i];
         if (!program->values[i])
             continue;
-        session->data[i] = nothing;
+        const void *value = g_bytes_get_data(program->values[i], NULL);
+        session->data[i] = value ? value : nothing;
         binding->rank = type->rank;
         memcpy(binding->dims, type->dims, sizeof binding->dims);
         if (program->value_inputs[i])
-            binding->data = g_bytes_get_data(program->values[i], NULL);
+            binding->data = value;
     }
 }
 

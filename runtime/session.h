@@ -7,7 +7,6 @@
 #include "graph/texts.h"
 #include "ir/plan.h"
 #include "kiln.h"
-#include "runtime/kiln-object.h"
 #include "runtime/bind.h"
 #include "runtime/constant_cache.h"
 #include "runtime/open/carry.h"

@@ -87,6 +87,7 @@ optimize(KilnProgram *program, const KilnModel *model, const KilnBinding *bindin
     const KilnPassPipeline *passes = program->pipeline->passes;
     const KilnPassOptions *options = &program->pass_options;
     g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    program->progress_done = program->progress_stage = 0;
     begin_stage(program, graph_stage);
     if (model->ir_text) {
         begin_stage(program, ir_stage);
@@ -98,12 +99,12 @@ optimize(KilnProgram *program, const KilnModel *model, const KilnBinding *bindin
 }
 
 /* Computes what can be computed ahead of the runs; *@out is NULL where there is nothing of that
- * kind. @open: known values are literals already. */
+ * kind. @literal: known values are literals already. */
 static gboolean
-fold(const KilnProgram *program, KilnIRModule *ir, bool open, KilnFolder **out, GError **error)
+fold(const KilnProgram *program, KilnIRModule *ir, bool literal, KilnFolder **out, GError **error)
 {
     bool given = false;
-    for (unsigned i = 0; !open && i < program->model->inputs.n; i++)
+    for (unsigned i = 0; !literal && i < program->model->inputs.n; i++)
         given |= program->values[i] != NULL;
     if (!given && !ir->module->folding && !kiln_ir_takes_fixed(ir))
         return TRUE;
@@ -111,7 +112,7 @@ fold(const KilnProgram *program, KilnIRModule *ir, bool open, KilnFolder **out, 
                                       .directory = program->cache_dir,
                                       .threads = program->threads,
                                       .limits = program->limits,
-                                      .values = open ? NULL : program->values };
+                                      .values = literal ? NULL : program->values };
     *out = kiln_folder_new(ir, &options, error);
     return *out != NULL;
 }
@@ -128,6 +129,45 @@ bind_options(KilnProgram *program)
                               .outputs = &program->model->outputs,
                               .progress = passes->progress,
                               .data = program };
+}
+
+/* Values that are known become literals. */
+static void
+bind_known(const KilnProgram *program, KilnBinding *bindings)
+{
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        if (!program->values[i])
+            continue;
+        bindings[i].data = g_bytes_get_data(program->values[i], NULL);
+        bindings[i].constness = KILN_CONSTNESS_VARYING;
+    }
+}
+
+static bool
+is_undecided(const KilnIRModule *ir)
+{
+    g_autoptr(KilnDefines) defines =
+        kiln_defines_new(g_ptr_array_index(ir->functions, ir->functions->len - 1));
+    return defines != NULL;
+}
+
+/* What @program is for one combination of shapes. *@out_literal is true where values that are known
+ * had to become literals, because they decide dims. */
+static KilnIRModule *
+optimize_decided(KilnProgram *program, const KilnBinding *bindings, bool *out_literal,
+                 GError **error)
+{
+    KilnIRModule *ir = optimize(program, program->model, bindings, error);
+    bool known = false;
+    for (unsigned i = 0; i < program->inputs.n; i++)
+        known |= program->values[i] != NULL;
+    *out_literal = ir && known && is_undecided(ir);
+    if (!*out_literal)
+        return ir;
+    g_autofree KilnBinding *own = g_memdup2(bindings, program->inputs.n * sizeof *bindings);
+    kiln_ir_module_free(ir);
+    bind_known(program, own);
+    return optimize(program, program->model, own, error);
 }
 
 /* Numbers that data decides need an instance, which only open programs have. */
@@ -147,8 +187,8 @@ check_undecided(const KilnProgram *program, const KilnIRModule *ir, GError **err
 static KilnSpecialisation *
 make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
-    program->progress_done = program->progress_stage = 0;
-    KilnIRModule *ir = optimize(program, program->model, bindings, error);
+    bool literal;
+    KilnIRModule *ir = optimize_decided(program, bindings, &literal, error);
     if (!ir)
         return NULL;
     begin_stage(program, bind_stage);
@@ -157,7 +197,7 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
         kiln_ir_module_free(ir);
         return NULL;
     }
-    if (!fold(program, ir, false, &folder, error)) {
+    if (!fold(program, ir, literal, &folder, error)) {
         kiln_prefix_error(error, "%s: ", program->model->name);
         kiln_ir_module_free(ir);
         return NULL;
@@ -190,10 +230,6 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
     for (unsigned i = 0; i < n; i++) {
         bool fixed = kiln_type_is_static(&program->inputs.types[i]) || program->value_inputs[i];
         open[i] = bindings[i];
-        if (program->values[i]) {
-            open[i].data = g_bytes_get_data(program->values[i], NULL);
-            open[i].constness = KILN_CONSTNESS_VARYING;
-        }
         if (fixed)
             continue;
         open[i].rank = program->inputs.types[i].rank;
@@ -201,6 +237,7 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
         *out_any = true;
     }
     *out_any |= program->shaped && kiln_module_defines(program->shaped);
+    bind_known(program, open);
     return open;
 }
 
@@ -226,7 +263,6 @@ make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *b
     bool any;
     g_autofree KilnBinding *open = open_bindings(program, bindings, &any);
     unsigned n = program->inputs.n;
-    program->progress_done = program->progress_stage = 0;
     KilnIRModule *ir = any ? optimize(program, model, open, error) : NULL;
     if (ir && !((KilnIRFunction *)g_ptr_array_index(ir->functions, ir->functions->len - 1))->open)
         g_clear_pointer(&ir, kiln_ir_module_free); /* passes found all that data seemed to decide */

@@ -167,3 +167,40 @@ Test(constants_flow, CTF_41_a_folded_tensor_decides_a_shape)
         }
     }
 }
+
+/* Where data decides a dim, constants of the first run are taken as other inputs are. Values that
+ * are known become literals. */
+Test(constants_flow, data_decides_dims_beside_constants)
+{
+    static const char *const texts[] = {
+        "graph @f(%x: f32[4], %w: f32[4]) {\n  %m = relu(%w) : f32[4]\n"
+        "  %p = mul(%x, %m) : f32[4]\n  %n = non_zero(%p) : i64[1,?]\n"
+        "  %t = transpose(%n) : i64[?,1]\n  %v = gather_nd(%w, %t) : f32[?]\n  return %v\n}\n",
+        "graph @f(%x: f32[4] constant=run, %w: f32[4] constant=run) {\n  %m = relu(%w) : f32[4]\n"
+        "  %n = non_zero(%m) : i64[1,?]\n  %t = transpose(%n) : i64[?,1]\n"
+        "  %v = gather_nd(%w, %t) : f32[?]\n  return %v\n}\n",
+    };
+    static const float x[] = { 1, 1, 1, 1 }, first[] = { -1, 3, 0, 5 }, then[] = { 2, 4, 6, -7 };
+    g_autoptr(GBytes) value = g_bytes_new_static(first, sizeof first);
+    const KilnConstantInput constants[] = { { "w", KILN_CONSTANT_RUN, NULL },
+                                            { "w", KILN_CONSTANT_COMPILE, NULL },
+                                            { "w", KILN_CONSTANT_COMPILE, value } };
+    for (size_t i = 0; i < G_N_ELEMENTS(texts) * G_N_ELEMENTS(constants); i++) {
+        const KilnConstantInput *constant = &constants[i / G_N_ELEMENTS(texts)];
+        KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+        options.constants = constant;
+        options.n_constants = 1;
+        g_autoptr(KilnProgram) program = program_of(texts[i % G_N_ELEMENTS(texts)], &options);
+        g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+        bind(session, 0, x, sizeof x);
+        if (!constant->value)
+            bind(session, 1, first, sizeof first);
+        run(session);
+        expect_floats(session, 0, FLOATS(3, 5), DIMS(2));
+        if (constant->value)
+            continue;
+        bind(session, 1, then, sizeof then);
+        run(session);
+        expect_floats(session, 0, FLOATS(2, 4, 6), DIMS(3));
+    }
+}
