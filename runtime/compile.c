@@ -125,7 +125,8 @@ lower_all(KilnIRModule *ir, GError **error)
 /* --- open dims --- */
 
 enum {
-    OPEN_VARIANTS = 3 /* of the binding at which an open module is lowered; the first one stays */
+    OPEN_VARIANTS = 3, /* of the binding at which an open module is lowered; the first one stays */
+    SHOWN_NAMES = 4    /* in errors */
 };
 
 static bool
@@ -153,16 +154,27 @@ stand_at(KilnModule *module, unsigned variant, int64_t scale, GError **error)
     return kiln_module_stand_at(module, binding, error);
 }
 
+/* The numbers in a text are those of @binding. */
+static void
+prefix_numbers(const KilnDimBinding *binding, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t i = 0; binding && i < MIN(binding->n, (uint32_t)SHOWN_NAMES); i++)
+        g_string_append_printf(text, "%s%s = %" G_GINT64_FORMAT, i ? ", " : "with ",
+                               binding->names[i].name, binding->names[i].number);
+    if (text->len)
+        kiln_prefix_error(error, "%s%s: ", text->str, binding->n > SHOWN_NAMES ? ", …" : "");
+}
+
 static gboolean
 lower_at(KilnIRModule *ir, unsigned variant, int64_t scale, GError **error)
 {
-    if (!stand_at(ir->module, variant, scale, error) || !lower_all(ir, error))
-        return FALSE;
-    for (guint i = 0; i < ir->functions->len; i++) {
-        if (!kiln_ir_verify(g_ptr_array_index(ir->functions, i), error))
-            return FALSE;
-    }
-    return TRUE;
+    gboolean good = stand_at(ir->module, variant, scale, error) && lower_all(ir, error);
+    for (guint i = 0; good && i < ir->functions->len; i++)
+        good = kiln_ir_verify(g_ptr_array_index(ir->functions, i), error);
+    if (!good)
+        prefix_numbers(kiln_dim_binding_typical(ir->module, variant, scale), error);
+    return good;
 }
 
 /* Lowers copies of @module at some bindings, and itself at another one: what differs must have
@@ -222,8 +234,10 @@ verify_open(const KilnIRModule *ir, int64_t scale, GError **error)
     for (unsigned v = 0; v < OPEN_VARIANTS; v++) {
         const KilnDimBinding *binding = kiln_dim_binding_typical(ir->module, v, scale);
         for (guint i = 0; i < ir->functions->len; i++) {
-            if (!kiln_open_verify_at(g_ptr_array_index(ir->functions, i), binding, error))
-                return FALSE;
+            if (kiln_open_verify_at(g_ptr_array_index(ir->functions, i), binding, error))
+                continue;
+            prefix_numbers(binding, error);
+            return FALSE;
         }
     }
     return TRUE;

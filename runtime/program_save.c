@@ -221,6 +221,22 @@ write_open(const KilnProgram *program, const KilnTemplate *template, const KilnP
     return kiln_program_writer_write(&writer, path, error);
 }
 
+/* What is folded for one number of a dim is not what is folded for another one. */
+static gboolean
+check_folds_nothing(const KilnProgram *program, const KilnTemplate *template, GError **error)
+{
+    const KilnFolder *folder = template->folder;
+    if (!folder)
+        return TRUE;
+    unsigned i = 0;
+    while (i + 1 < program->inputs.n && !folder->reads[i])
+        i++;
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                      "%s: cannot be saved: expected fixed shapes, or no constants that come with "
+                      "the first run, found open shapes and the constant input %s",
+                      program->model->name, program->inputs.info[i].name);
+}
+
 static gboolean
 save_open(KilnProgram *program, const char *path, GError **error)
 {
@@ -228,12 +244,7 @@ save_open(KilnProgram *program, const char *path, GError **error)
     KilnTemplate *template = kiln_program_open_template(program, &packed, error);
     if (!template)
         return FALSE;
-    gboolean good =
-        !template->folder ||
-        kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                   "%s: expected a program with fixed shapes, or one without constants that come "
-                   "with a run, found a program for all shapes with them",
-                   program->model->name);
+    gboolean good = check_folds_nothing(program, template, error);
     good = good && write_open(program, template, packed, path, error);
     kiln_probe_free(packed, template->n_calls);
     kiln_template_unref(template);

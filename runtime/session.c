@@ -615,6 +615,8 @@ throw_run(const KilnSession *session, uint32_t c, const char *message, GError **
     const KilnInstr *instr = session->made->calls[c].instr;
     if (kiln_session_lacks_texts(session, instr, error))
         return FALSE;
+    if (instr->kind == KILN_INSTR_refuse) /* the text names the node, the label its branch */
+        return kiln_throw(error, KILN_ERROR_RUN, "%s: %s", kiln_instr_label(instr), message);
     return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                       kiln_instr_info(instr->kind)->name, message);
 }

@@ -170,33 +170,13 @@ optimize_decided(KilnProgram *program, const KilnBinding *bindings, bool *out_li
     return optimize(program, program->model, own, error);
 }
 
-/* Numbers that data decides need an instance, which only open programs have. */
-static gboolean
-check_undecided(const KilnProgram *program, const KilnIRModule *ir, GError **error)
-{
-    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-    g_autoptr(KilnDefines) defines = kiln_defines_new(entry);
-    if (!defines)
-        return TRUE;
-    return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                      "%s: data decides the dim %s, which needs a program for all shapes%s%s",
-                      program->model->name, (const char *)g_ptr_array_index(defines->names, 0),
-                      program->refusal ? ": " : "", program->refusal ? program->refusal : "");
-}
-
+/* Takes @ir over, of which data decides no dim. */
 static KilnSpecialisation *
-make(KilnProgram *program, const KilnBinding *bindings, GError **error)
+make_static(KilnProgram *program, KilnIRModule *ir, bool literal, const KilnBinding *bindings,
+            GError **error)
 {
-    bool literal;
-    KilnIRModule *ir = optimize_decided(program, bindings, &literal, error);
-    if (!ir)
-        return NULL;
-    begin_stage(program, bind_stage);
     KilnFolder *folder = NULL;
-    if (!check_undecided(program, ir, error)) {
-        kiln_ir_module_free(ir);
-        return NULL;
-    }
+    begin_stage(program, bind_stage);
     if (!fold(program, ir, literal, &folder, error)) {
         kiln_prefix_error(error, "%s: ", program->model->name);
         kiln_ir_module_free(ir);
@@ -254,23 +234,12 @@ has_key(const KilnTemplate *template, const KilnProgram *program, const KilnBind
     return true;
 }
 
-/* NULL where @model, which is that of the program or has other facts of its dims, cannot be
- * compiled for open dims. */
+/* Takes @ir over, whose entry is open, and @folder, if any. */
 static KilnTemplate *
-make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *bindings,
-              GError **error)
+template_of(const KilnProgram *program, KilnIRModule *ir, KilnFolder *folder,
+            const KilnBinding *bindings)
 {
-    bool any;
-    g_autofree KilnBinding *open = open_bindings(program, bindings, &any);
     unsigned n = program->inputs.n;
-    KilnIRModule *ir = any ? optimize(program, model, open, error) : NULL;
-    if (ir && !((KilnIRFunction *)g_ptr_array_index(ir->functions, ir->functions->len - 1))->open)
-        g_clear_pointer(&ir, kiln_ir_module_free); /* passes found all that data seemed to decide */
-    KilnFolder *folder = NULL;
-    if (ir && !fold(program, ir, true, &folder, error))
-        g_clear_pointer(&ir, kiln_ir_module_free);
-    if (!ir)
-        return NULL;
     g_autofree GBytes **values = g_new0(GBytes *, (gsize)n + 1);
     for (unsigned i = 0; i < n; i++) {
         KilnType type =
@@ -285,6 +254,23 @@ make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *b
     return template;
 }
 
+/* NULL where @model, which is that of the program or has other facts of its dims, cannot be
+ * compiled for open dims. */
+static KilnTemplate *
+make_template(KilnProgram *program, const KilnModel *model, const KilnBinding *bindings,
+              GError **error)
+{
+    bool any;
+    g_autofree KilnBinding *open = open_bindings(program, bindings, &any);
+    KilnIRModule *ir = any ? optimize(program, model, open, error) : NULL;
+    if (ir && !((KilnIRFunction *)g_ptr_array_index(ir->functions, ir->functions->len - 1))->open)
+        g_clear_pointer(&ir, kiln_ir_module_free); /* passes found all that data seemed to decide */
+    KilnFolder *folder = NULL;
+    if (ir && !fold(program, ir, true, &folder, error))
+        g_clear_pointer(&ir, kiln_ir_module_free);
+    return ir ? template_of(program, ir, folder, bindings) : NULL;
+}
+
 /* Whether shapes of their own may go on where open dims did not: a program without a graph has
  * nothing to make theirs of. */
 static bool
@@ -297,15 +283,30 @@ is_refusal(const KilnProgram *program, const GError *error)
            g_error_matches(error, KILN_ERROR, KILN_ERROR_INVALID);
 }
 
-/* @zeros: NULL: each name is as the model says. */
+/* That for all shapes, for sessions that carry nothing. @zeros: NULL: each name is as the model
+ * says. */
 static KilnTemplate *
-look_up(const KilnProgram *program, const KilnBinding *bindings, const KilnZeros *zeros,
-        const KilnCarries *carries)
+look_up(const KilnProgram *program, const KilnBinding *bindings, const KilnZeros *zeros)
 {
     for (guint i = 0; i < program->templates->len; i++) {
         KilnTemplate *template = g_ptr_array_index(program->templates, i);
-        if (template->zeros == zeros && kiln_template_carries(template, carries) &&
+        if (!template->base && !template->fixed && template->zeros == zeros &&
             has_key(template, program, bindings))
+            return template;
+    }
+    return NULL;
+}
+
+/* The same for the shapes of @bindings. */
+static KilnTemplate *
+look_up_fixed(const KilnProgram *program, const KilnBinding *bindings)
+{
+    for (guint i = 0; i < program->templates->len; i++) {
+        KilnTemplate *template = g_ptr_array_index(program->templates, i);
+        bool fits = !template->base && template->fixed && has_key(template, program, bindings);
+        for (unsigned k = 0; k < template->n_inputs && fits; k++)
+            fits = kiln_binding_fits(&bindings[k], &template->input_types[k]);
+        if (fits)
             return template;
     }
     return NULL;
@@ -319,19 +320,19 @@ add_template(KilnProgram *program, KilnTemplate *template)
     g_ptr_array_add(program->templates, template);
 }
 
-/* The same for a session that carries values. */
+/* @base for a session that carries values. */
 static KilnTemplate *
-find_carried(KilnProgram *program, const KilnBinding *bindings, KilnTemplate *base,
-             const KilnCarries *carries)
+find_carried(KilnProgram *program, KilnTemplate *base, const KilnCarries *carries)
 {
     if (!base || !carries || !carries->n)
         return base;
-    KilnTemplate *template = look_up(program, bindings, base->zeros, carries);
-    if (!template) {
-        template = kiln_template_new_carried(base, carries);
-        template->zeros = base->zeros;
-        add_template(program, template);
+    for (guint i = 0; i < program->templates->len; i++) {
+        KilnTemplate *template = g_ptr_array_index(program->templates, i);
+        if (template->base == base && kiln_template_carries(template, carries))
+            return template;
     }
+    KilnTemplate *template = kiln_template_new_carried(base, carries);
+    add_template(program, template);
     return template;
 }
 
@@ -370,7 +371,7 @@ find_with_zeros(KilnProgram *program, const KilnBinding *bindings, const GPtrArr
     KilnZeros *zeros;
     g_autoptr(GError) inner = NULL;
     while ((zeros = kiln_zeros_for(program->zeros, program->model, names, &inner))) {
-        *out = look_up(program, bindings, zeros, NULL);
+        *out = look_up(program, bindings, zeros);
         if (!*out && !try_template(program, bindings, zeros, out, &zeros->refusal, error))
             return FALSE;
         if (*out)
@@ -393,7 +394,7 @@ find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **
     g_autoptr(GPtrArray) names = kiln_zeros_of(&program->inputs, bindings);
     if (names->len && !program->model->ir_text)
         return find_with_zeros(program, bindings, names, out, error);
-    *out = look_up(program, bindings, NULL, NULL);
+    *out = look_up(program, bindings, NULL);
     return *out || try_template(program, bindings, NULL, out, &program->refusal, error);
 }
 
@@ -404,11 +405,21 @@ check_no_values(const KilnProgram *program, GError **error)
     for (unsigned i = 0; i < program->inputs.n; i++) {
         if (program->value_inputs[i] && !program->values[i])
             return kiln_throw(error, KILN_ERROR_USAGE,
-                              "%s: expected a program whose shapes do not depend on values, found "
-                              "input %s, on whose value they depend",
+                              "%s: cannot be saved: expected shapes that depend on no value of a "
+                              "run, found ones that depend on the value of input %s",
                               program->model->name, program->inputs.info[i].name);
     }
     return TRUE;
+}
+
+/* Why there is no program for all shapes, without the name of the model. */
+static const char *
+refusal_of(const KilnProgram *program)
+{
+    const char *text = program->refusal ? program->refusal : "a dim of an input is 0";
+    const size_t n = strlen(program->model->name);
+    bool named = strncmp(text, program->model->name, n) == 0 && g_str_has_prefix(text + n, ": ");
+    return named ? text + n + 2 : text;
 }
 
 /* The shapes as far as the model and the caller fixed them. */
@@ -436,11 +447,9 @@ open_template(KilnProgram *program, KilnPackedForm **out_forms, GError **error)
         return NULL;
     if (!template)
         return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
-                               "%s: expected a program for all shapes, or one with fixed shapes, "
-                               "found one that is compiled for each shape: %s",
-                               program->model->name,
-                               program->refusal ? program->refusal
-                                                : "it has constants that come with a run");
+                               "%s: cannot be saved: expected a program for all shapes, or one "
+                               "with fixed shapes, found one that is compiled for each shape: %s",
+                               program->model->name, refusal_of(program));
     *out_forms = kiln_probe_forms(template, &options, error);
     return *out_forms ? kiln_template_ref(template) : NULL;
 }
@@ -469,12 +478,49 @@ instantiate(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carr
     *out = NULL;
     if (!find_template(program, bindings, &template, error))
         return FALSE;
-    template = find_carried(program, bindings, template, carries);
+    if (!template)
+        template = look_up_fixed(program, bindings);
+    template = find_carried(program, template, carries);
     *out = template ? kiln_instance_new(template, &options, bindings, &why) : NULL;
-    if (is_refusal(program, why))
+    if (is_refusal(program, why) && !(why && template->fixed))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&why));
     return FALSE;
+}
+
+/* Numbers that data decides need an instance, also where one combination of shapes has a program of
+ * its own. Takes @ir over. */
+static KilnSpecialisation *
+make_undecided(KilnProgram *program, KilnIRModule *ir, const KilnBinding *bindings,
+               KilnCarries *carries, GError **error)
+{
+    KilnBindOptions options = bind_options(program);
+    KilnTemplate *template = template_of(program, ir, NULL, bindings);
+    options.carries = carries;
+    template->fixed = true;
+    add_template(program, template);
+    return kiln_instance_new(find_carried(program, template, carries), &options, bindings, error);
+}
+
+/* A program for @bindings alone. *@out_instance or the result is set. */
+static KilnSpecialisation *
+make(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carries,
+     KilnSpecialisation **out_instance, GError **error)
+{
+    bool literal;
+    KilnIRModule *ir = optimize_decided(program, bindings, &literal, error);
+    if (!ir)
+        return NULL;
+    if (!is_undecided(ir))
+        return make_static(program, ir, literal, bindings, error);
+    if (program->open) {
+        *out_instance = make_undecided(program, ir, bindings, carries, error);
+        return NULL;
+    }
+    kiln_ir_module_free(ir);
+    return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
+                           "%s: expected dims that inputs decide, found ones that data decides",
+                           program->model->name);
 }
 
 /* --- the cache --- */
@@ -519,7 +565,8 @@ kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, KilnC
     pthread_mutex_lock(&program->lock);
     KilnSpecialisation *found = find(program, bindings), *instance = NULL;
     gboolean good = found || instantiate(program, bindings, carries, &instance, error);
-    if (good && !found && !instance && (found = make(program, bindings, error))) {
+    if (good && !found && !instance &&
+        (found = make(program, bindings, carries, &instance, error))) {
         if (program->specialisations->len == KILN_MAX_SPECIALISATIONS)
             g_ptr_array_remove_index(program->specialisations, 0);
         g_ptr_array_add(program->specialisations, found);

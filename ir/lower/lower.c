@@ -245,7 +245,8 @@ require_quotient(KilnLower *l, const KilnNode *node, const KilnValue *value)
         return;
     KilnDimTable *table = l->ir->module->dims;
     const KilnDim *least = kiln_dim_min(table, rest.dim, kiln_dim_number(table, 1));
-    kiln_open_require_equal(l->ir, kiln_size_open(MIN(rest.n, 1), least), one, value->name);
+    kiln_open_require_equal(l->ir, kiln_size_open(MIN(rest.n, 1), least), one,
+                            kiln_node_label(node));
 }
 
 /* Only the data of a run shows that @value has as many elements as @buffer. */
@@ -302,7 +303,7 @@ kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buf
                                 buffer->name);
     if (l->ir->open) {
         kiln_open_require_equal(l->ir, kiln_type_size_elements(&value->type),
-                                kiln_type_size_elements(&buffer->type), value->name);
+                                kiln_type_size_elements(&buffer->type), kiln_node_label(node));
         require_quotient(l, node, value);
     }
     if (may_differ(l, value, buffer) && !copy_elements(l, node, value, &buffer, error))

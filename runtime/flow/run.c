@@ -149,12 +149,17 @@ throw_size(const KilnFlowFrame *frame, uint32_t i, size_t found, GError **error)
                       kiln_type_bytes(&buffer->type), found);
 }
 
+static bool
+is_size(const KilnFlowFrame *frame, uint32_t i, size_t bytes)
+{
+    return (size_t)kiln_type_bytes(&frame->instr->operands[i].buffer->type) == bytes;
+}
+
 /* Result operand @i is @bytes big. */
 static gboolean
 check_size(const KilnFlowFrame *frame, uint32_t i, size_t bytes, GError **error)
 {
-    return (size_t)kiln_type_bytes(&frame->instr->operands[i].buffer->type) == bytes ||
-           throw_size(frame, i, bytes, error);
+    return is_size(frame, i, bytes) || throw_size(frame, i, bytes, error);
 }
 
 /* The counts of the dims of result @r that a run decides. */
@@ -196,11 +201,9 @@ run_branch(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
         if (held)
             continue;
         uint32_t i = direct++;
-        if (comes_late(inner, r))
-            continue;
-        if (!check_size(frame, i, output_bytes(inner, r), error))
-            return FALSE;
-        give_output(inner, r, args->data[i]);
+        /* What has another size is refused behind the calls, which may say more. */
+        if (!comes_late(inner, r) && is_size(frame, i, output_bytes(inner, r)))
+            give_output(inner, r, args->data[i]);
     }
     if (!run_inner(inner, *args->run_seed, error))
         return FALSE;

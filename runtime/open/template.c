@@ -160,6 +160,8 @@ kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
         kiln_open_settle(function);
     KilnTemplate *self = template_of(function, base->folder, base->values, base->n_inputs);
     self->base = kiln_template_ref(base);
+    self->zeros = base->zeros;
+    self->fixed = base->fixed;
     self->bodies = base->bodies;
     self->of_base = calls_by_id(function, by_id, n_ids);
     self->appends = appends;

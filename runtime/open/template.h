@@ -49,7 +49,8 @@ typedef struct KilnTemplate {
     KilnOpenPlan *most;        /* of all bindings, where all names have bounds; else NULL */
     const struct KilnZeros *zeros; /* names that may be 0 beside what the model says, of whose
                                       model it was made; NULL: none. Part of the key */
-    GBytes **values;               /* the key: per input whose value shapes depend on, else NULL */
+    bool fixed; /* made for the shapes of one binding: those of @input_types. Part of the key */
+    GBytes **values;    /* the key: per input whose value shapes depend on, else NULL */
     KilnFolder *folder; /* of constants that come with the first run; NULL: there are none.
                            A template for carried values has that of its base */
     unsigned n_inputs;  /* of the program: */

@@ -91,7 +91,7 @@ class Branches(CliTest):
             self.write(name, tensor("c", BOOL, [], flag))
         out = self.kiln("run", path, "--random", "1", "-i", f"c={self.dir / 'no.pb'}")
         self.assertEqual(self.shapes_of(out), ["f32[2,3,4]"])
-        self.fails(1, ["outer (if): then_branch (refuse): the_Squeeze (squeeze): operand 0: expected dim 1 to be 1"],
+        self.fails(1, ["outer (if): then_branch: the_Squeeze (squeeze): operand 0: expected dim 1 to be 1"],
                    "run", path, "--random", "1", "-i", f"c={self.dir / 'yes.pb'}")
 
     def test_values_on_the_way_decide_at_the_run(self):

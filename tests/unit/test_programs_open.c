@@ -288,7 +288,10 @@ Test(programs_open, values_that_decide_shapes_are_refused)
     g_autofree char *path = g_build_filename(folder, "p", NULL);
     g_autoptr(KilnProgram) program = compiled(text, NULL, 0);
     cr_expect_not(kiln_program_save(program, path, &error));
-    expect_error(&error, KILN_ERROR_USAGE, "found input s, on whose value they depend");
+    expect_error(
+        &error, KILN_ERROR_USAGE,
+        "cannot be saved: expected shapes that depend on no value of a run, found ones that "
+        "depend on the value of input s");
     cr_expect_not(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
