@@ -314,6 +314,14 @@ kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buf
     return TRUE;
 }
 
+void
+kiln_lower_name(KilnLower *l, const KilnNode *node, KilnInstr *instr)
+{
+    const char *label = kiln_node_label(node);
+    if (node->name || strcmp(kiln_instr_label(instr), label) != 0)
+        instr->name = kiln_arena_strdup(l->ir->arena, label);
+}
+
 gboolean
 kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind, KilnBuffer *const *operands,
                 uint32_t n, const void *attrs, GError **error)
@@ -325,7 +333,7 @@ kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind, KilnBuff
         kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
-    instr->name = kiln_arena_strdup(l->ir->arena, node->name);
+    kiln_lower_name(l, node, instr);
     return TRUE;
 }
 

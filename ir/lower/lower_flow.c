@@ -191,7 +191,7 @@ emit(Flow *flow, KilnInstrKind kind, const void *attrs, GError **error)
     }
     KilnInstr *instr = kiln_instr_new_flow(flow->l->ir, kind, (KilnBuffer *const *)flow->out->pdata,
                                            flow->out->len, n_out, attrs, NULL);
-    instr->name = kiln_arena_strdup(flow->l->ir->arena, flow->node->name);
+    kiln_lower_name(flow->l, flow->node, instr);
     return TRUE;
 }
 

@@ -75,6 +75,9 @@ gboolean kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBu
 /** A const weight with a constant of its own. Takes @tensor over. @type NULL: the tensor's. */
 KilnBuffer *kiln_lower_weight(KilnLower *l, const char *name, KilnTensor *tensor,
                               const KilnType *type);
+/** Errors at @instr name @node: @instr gets its name, or that of its result where the node has no
+ * name and the instruction writes to another buffer. */
+void kiln_lower_name(KilnLower *l, const KilnNode *node, KilnInstr *instr);
 /** An instruction at the end, named after @node. */
 gboolean kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind,
                          KilnBuffer *const *operands, uint32_t n, const void *attrs,
