@@ -8,6 +8,7 @@
  * run. */
 #include "ir/plan/settle.h"
 
+#include "ir/instr.h"
 #include "ir/open.h"
 #include "ir/plan.h"
 
@@ -30,11 +31,13 @@ instr_at(const Settling *self, guint i)
     return g_ptr_array_index(self->instrs, i);
 }
 
+/* The functions of a branch or loop may draw random numbers. */
 static bool
 may_settle(const KilnInstr *instr)
 {
     bool writes = false;
-    if (instr->kind == KILN_INSTR_call || kiln_instr_stream(instr))
+    if (instr->kind == KILN_INSTR_call || kiln_instr_is_flow(instr->kind) ||
+        kiln_instr_stream(instr))
         return false;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBufferUse *use = &instr->operands[i];

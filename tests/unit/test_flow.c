@@ -351,3 +351,25 @@ Test(flow, iterations_draw_other_numbers)
         memcpy(first, y, sizeof first);
     }
 }
+
+/* In a program for all shapes, too, where a loop has constant operands. */
+Test(flow, loops_over_constants_draw_again)
+{
+    g_autoptr(KilnSession) session =
+        session_of("graph @f(%x: f32[N]) {\n"
+                   "  %n = const @n : i64[]\n"
+                   "  %s = loop(%n, _) body(%i: i64[], %go: bool[]) {\n"
+                   "    %r = random_uniform() {shape=[4]} : f32[4]\n"
+                   "    return %go, %r\n"
+                   "  } : f32[2,4]\n"
+                   "  %p = reduce_sum(%s) : f32[1,1]\n"
+                   "  %o = neg(%x) : f32[N]\n"
+                   "  return %p, %o\n}\nconstants { @n = [2] : i64[] }\n");
+    const float x[] = { 1, 2, 3 };
+    float first;
+    bind_shaped(session, 0, x, DIMS(3));
+    run(session);
+    memcpy(&first, kiln_session_output(session, 0, NULL, NULL), sizeof first);
+    run(session);
+    cr_expect(memcmp(&first, kiln_session_output(session, 0, NULL, NULL), sizeof first) != 0);
+}
