@@ -184,14 +184,72 @@ names_of(const KilnNode *node)
 }
 
 static bool
-is_taken(const KilnFunction *function, const char *name)
+has_word(const KilnStrings *words, const char *word)
 {
+    for (uint32_t i = 0; words && i < words->n; i++) {
+        if (strcmp(words->v[i], word) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_name(void *data, const char *name)
+{
+    return strcmp(data, name) == 0;
+}
+
+/* True where a dim of @type has @name in it. */
+static bool
+type_has_name(const KilnType *type, const char *name)
+{
+    for (int d = 0; d < type->rank; d++) {
+        if (type->open[d] && kiln_dim_any_name(type->open[d], is_name, (void *)name))
+            return true;
+    }
+    return false;
+}
+
+/* The function that stands for @region of @node. While types are tried on a copy of the body of a
+ * loop, it is this copy, which is @at or around it. */
+static const KilnFunction *
+standing(const KilnFunction *at, const KilnNode *node, const KilnFunction *region)
+{
+    if (node->op != KILN_OP_loop && node->op != KILN_OP_scan)
+        return region;
+    for (; at; at = at->owner ? at->owner->function : NULL) {
+        if (at->owner == node)
+            return at;
+    }
+    return region;
+}
+
+/* True where @name is in use in @function or its subgraphs, as those around @at see them. */
+static bool
+is_taken(const KilnFunction *function, const KilnFunction *at, const char *name)
+{
+    for (guint i = 0; i < function->arguments->len; i++) {
+        if (type_has_name(&kiln_function_argument(function, i)->value.type, name))
+            return true;
+    }
     kiln_foreach_node (node, function) {
-        const KilnStrings *names = names_of(node);
-        bool found = g_strcmp0(kiln_node_count(node), name) == 0;
-        for (uint32_t i = 0; i < names->n && !found; i++)
-            found = strcmp(names->v[i], name) == 0;
-        if (found)
+        if (g_strcmp0(kiln_node_count(node), name) == 0 || has_word(names_of(node), name) ||
+            has_word(kiln_flow_dims(node), name))
+            return true;
+        kiln_foreach_region (region, node) {
+            if (is_taken(standing(at, node, region), at, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_taken_in_module(const KilnFunction *at, const char *name)
+{
+    const GPtrArray *functions = at->module->functions;
+    for (guint i = 0; i < functions->len; i++) {
+        if (is_taken(g_ptr_array_index(functions, i), at, name))
             return true;
     }
     return false;
@@ -202,7 +260,7 @@ kiln_define_name(KilnFunction *function, const char *wanted, int64_t most)
 {
     g_autoptr(GString) text = g_string_new(wanted);
     const KilnDim *name = kiln_dim_define(function->module->dims, text->str, most);
-    while (is_taken(function, kiln_dim_as_name(name))) {
+    while (is_taken_in_module(function, kiln_dim_as_name(name))) {
         g_string_append_c(text, '_');
         name = kiln_dim_define(function->module->dims, text->str, most);
     }

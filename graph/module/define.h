@@ -32,8 +32,8 @@ bool kiln_node_forget_count(KilnNode *node);
 bool kiln_node_define(KilnNode *node);
 /** A name for what is decided by value @name, as the text form spells dims. */
 char *kiln_define_word(const char *name);
-/** A name for a number up to @most that data of @function decides: @wanted, or like it where a node
- * defines that already. */
+/** A name for a number up to @most that data of @function decides: @wanted, or like it where the
+ * module has that already, in an argument or a subgraph, too. A run gives each name one number. */
 const char *kiln_define_name(KilnFunction *function, const char *wanted, int64_t most);
 /** True where operand @i of @op decides shapes and may get names. */
 bool kiln_op_defines_operand(KilnOp op, uint32_t i);

@@ -19,42 +19,41 @@ body_of(const KilnNode *node)
 
 /* --- names --- */
 
-/* The names that @node defines so far. */
-typedef struct {
-    KilnNode *node;
-    const char *names[KILN_DEFINED_MAX];
-    uint32_t n;
-} Names;
-
+/* A name for dim @d of @value that no other value of the module has. @function: where it is. */
 static const KilnDim *
-make_name(KilnDimTable *table, const KilnValue *value, int d, int64_t most)
+make_name(KilnFunction *function, const KilnValue *value, int d, int64_t most)
 {
     g_autofree char *word = kiln_define_word(value->name);
     g_autofree char *wanted = g_strdup_printf("%s%d", word, d);
-    return kiln_dim_define(table, wanted, MIN(most, (int64_t)KILN_DIM_MOST));
+    const char *name = kiln_define_name(function, wanted, MIN(most, (int64_t)KILN_DIM_MOST));
+    return kiln_dim_name(function->module->dims, name);
 }
 
-/* Dim @d of result @r gets a name of its own. */
+/* @node defines no names: those that it had may be used again. */
 static void
-name_result(Names *names, uint32_t r, int d, int64_t most, KilnType *type)
+forget_names(KilnNode *node)
 {
-    KilnDimTable *table = names->node->function->module->dims;
-    if (names->n == KILN_DEFINED_MAX) {
+    *kiln_flow_dims(node) = (KilnStrings){ 0 };
+}
+
+/* Dim @d of result @r of @node gets a name of its own, which is listed at once: the next one is
+ * another one. */
+static void
+name_result(KilnNode *node, uint32_t r, int d, int64_t most, KilnType *type)
+{
+    KilnArena *arena = node->function->module->arena;
+    KilnStrings *dims = kiln_flow_dims(node);
+    if (dims->n == KILN_DEFINED_MAX) {
         kiln_type_set_dim(type, d, NULL); /* what needs it is refused later */
         return;
     }
-    const KilnDim *name = make_name(table, &names->node->results[r], d, most);
-    names->names[names->n++] = kiln_dim_as_name(name);
+    const KilnDim *name = make_name(node->function, &node->results[r], d, most);
+    const char **names = kiln_arena_new0(arena, const char *, dims->n + 1);
+    for (uint32_t i = 0; i < dims->n; i++)
+        names[i] = dims->v[i];
+    names[dims->n] = kiln_dim_as_name(name);
+    *dims = (KilnStrings){ .n = dims->n + 1, .v = names };
     kiln_type_set_dim(type, d, name);
-}
-
-static void
-keep_names(const Names *names)
-{
-    KilnArena *arena = names->node->function->module->arena;
-    KilnStrings *dims = kiln_flow_dims(names->node);
-    dims->n = names->n;
-    dims->v = kiln_arena_copy(arena, names->names, names->n * sizeof *names->names);
 }
 
 /* --- names of a subgraph, which mean nothing around it --- */
@@ -135,7 +134,7 @@ kiln_if_settle(KilnNode *node)
 {
     const KilnAttrs_if *attrs = kiln_attrs(node, if);
     const Inner a = { attrs->then_branch, NULL }, b = { attrs->else_branch, NULL };
-    Names names = { .node = node };
+    forget_names(node);
     for (uint32_t r = 0; r < node->n_results; r++) {
         KilnType *type = &node->results[r].type;
         const KilnType *x = branch_type(&a, r, type->rank), *y = branch_type(&b, r, type->rank);
@@ -146,10 +145,9 @@ kiln_if_settle(KilnNode *node)
                 continue;
             }
             int64_t most = MAX(x ? most_of(x, d) : 0, y ? most_of(y, d) : 0);
-            name_result(&names, r, d, x || y ? most : KILN_DIM_MOST, type);
+            name_result(node, r, d, x || y ? most : KILN_DIM_MOST, type);
         }
     }
-    keep_names(&names);
 }
 
 /* --- loops --- */
@@ -256,12 +254,11 @@ throw_carried(const KilnNode *node, uint32_t k, const KilnType *before, const Ki
 
 /* Dims that an iteration changes get names in @types. *@out_changed tells if one did. */
 static gboolean
-widen(const KilnNode *node, const KilnFunction *body, const KilnType *first, KilnType *types,
+widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType *types,
       bool *out_changed, GError **error)
 {
     uint32_t at, carried, asks = node->op == KILN_OP_loop ? 1 : 0;
     const KilnNode *results = kiln_function_return(body);
-    KilnDimTable *table = node->function->module->dims;
     kiln_flow_carried(node, &at, &carried);
     *out_changed = false;
     for (uint32_t k = 0; k < carried; k++) {
@@ -273,8 +270,9 @@ widen(const KilnNode *node, const KilnFunction *body, const KilnType *first, Kil
             if (kiln_type_equal_dims(type, d, after, d) ||
                 !kiln_type_equal_dims(type, d, &first[at + k], d))
                 continue;
-            const KilnValue *argument = &kiln_function_argument(body, at + k)->value;
-            kiln_type_set_dim(type, d, make_name(table, argument, d, KILN_DIM_MOST));
+            KilnValue *argument = &kiln_function_argument(body, at + k)->value;
+            kiln_type_set_dim(type, d, make_name(body, argument, d, KILN_DIM_MOST));
+            argument->type = *type; /* so that the next name is another one */
             *out_changed = true;
         }
     }
@@ -300,10 +298,10 @@ try_types(KilnNode *node, const KilnType *first, KilnType *types, KilnRegionVisi
 
 /* Dims of what an iteration gives and that is stacked at @axis, dim @n of which is @length. */
 static void
-stack_type(Names *names, const Inner *inner, uint32_t r, const KilnType *element, int64_t axis,
+stack_type(KilnNode *node, const Inner *inner, uint32_t r, const KilnType *element, int64_t axis,
            const KilnDim *length, int64_t most)
 {
-    KilnType type = *element, *out = &names->node->results[r].type;
+    KilnType type = *element, *out = &node->results[r].type;
     int rank = element->rank + 1, at = (int)(axis < 0 ? axis + rank : axis);
     type.rank = rank;
     for (int d = 0, from = 0; d < rank; d++) {
@@ -311,13 +309,13 @@ stack_type(Names *names, const Inner *inner, uint32_t r, const KilnType *element
             if (length)
                 kiln_type_set_dim(&type, d, length);
             else
-                name_result(names, r, d, most, &type);
+                name_result(node, r, d, most, &type);
             continue;
         }
         type.dims[d] = element->dims[from];
         type.open[d] = element->open[from];
         if (!is_visible(inner, element, from))
-            name_result(names, r, d, most_of(element, from), &type);
+            name_result(node, r, d, most_of(element, from), &type);
         from++;
     }
     *out = type;
@@ -372,7 +370,6 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
     const KilnFunction *body = body_of(node);
     const KilnNode *returned = kiln_function_return(body);
     const Inner inner = { body, first };
-    Names names = { .node = node };
     int64_t most;
     const KilnDim *length = trips_of(node, &most);
     kiln_flow_carried(node, &at, &carried);
@@ -383,17 +380,16 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
                 asks ? 0 : kiln_ints_at(kiln_attrs(node, scan)->scan_output_axes, r - carried, 0);
             if (!check_stack(node, r, element, axis, error))
                 return FALSE;
-            stack_type(&names, &inner, r, element, axis, length, most);
+            stack_type(node, &inner, r, element, axis, length, most);
             continue;
         }
         KilnType type = first[at + r];
         for (int d = 0; d < type.rank; d++) {
             if (!kiln_type_equal_dims(&type, d, &types[at + r], d))
-                name_result(&names, r, d, KILN_DIM_MOST, &type);
+                name_result(node, r, d, KILN_DIM_MOST, &type);
         }
         node->results[r].type = type;
     }
-    keep_names(&names);
     return TRUE;
 }
 
@@ -404,6 +400,7 @@ kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **err
     g_autofree KilnType *first = g_new0(KilnType, n + 3);
     g_autofree KilnType *types = g_new0(KilnType, n + 3);
     bool changed = true, ignored;
+    forget_names(node);
     if (!first_types(node, first, error))
         return FALSE;
     memcpy(types, first, (n + 3) * sizeof *types);

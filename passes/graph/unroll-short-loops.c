@@ -15,10 +15,12 @@
  *
  * Nothing may end the loop early. The option `max-trips` bounds the iterations, and `max-nodes` the
  * nodes that they come to. A body with a subgraph stays, and one with a random operator, whose
- * numbers differ from one iteration to the next. All iterations have the same types.
+ * numbers differ from one iteration to the next, and one that names a dim that data decides: each
+ * iteration has another number for it. All iterations have the same types.
  *
  * requires nothing, preserves nothing; class E. Runs behind hoist-from-loops, which leaves fewer
  * nodes to copy, and behind what finds the number of iterations: simplify-shapes, constant-fold. */
+#include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/flow_types.h"
 #include "graph/module/outline.h"
@@ -84,7 +86,9 @@ static bool
 is_plain(const KilnFunction *body)
 {
     kiln_foreach_node (node, body) {
-        if (node->op != KILN_OP_return && !kiln_node_is_pure(node))
+        KilnDefined defined[KILN_DEFINED_MAX];
+        if (node->op != KILN_OP_return &&
+            (!kiln_node_is_pure(node) || kiln_node_defines(node, defined)))
             return false;
     }
     return true;

@@ -56,6 +56,15 @@ class Flow(CliTest):
                     for data in sets:
                         self.run_set(other, names, data)
 
+    def test_names_of_dims_stay(self):
+        """A text that has names already gets the same ones."""
+        texts = [self.dir / "once.kiln", self.dir / "twice.kiln"]
+        for path, _, _ in self.models():
+            with self.subTest(case=path.parent.name):
+                for source, text in zip((path, texts[0]), texts):
+                    self.kiln("opt", source, "--passes", "empty", "-o", text)
+                self.assertEqual(*(text.read_text() for text in texts))
+
     def test_passes_keep_results(self):
         for path, _, _ in self.models():
             with self.subTest(case=path.parent.name):

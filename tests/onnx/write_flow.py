@@ -314,6 +314,102 @@ def scan_in_loop(n, x):
     return a, stack(parts, (0, 3, 2))
 
 
+@case((i64(3), i64(5), f32(2, 2)), (i64(4), i64(1), f32(1, 2)), (i64(0), i64(2), f32(3, 2)))
+def names_of_siblings(n, m, x):
+    """g (int64 n, int64 m, float[k,2] x) => (float s, float t, float[j,2] z) {
+         go = Constant <value = bool {1}> ()
+         "r.x" = Loop (n, go, x) <
+           body = b (int64 i, bool c, float[p,2] "a.b") => (bool more, float[q,2] grown) {
+             more = Identity (c)
+             grown = Concat <axis = 0> ("a.b", x)
+           }>
+         r_x = Loop (m, go, x) <
+           body = b (int64 i, bool c, float[p,2] a_b) => (bool more, float[q,2] grown) {
+             more = Identity (c)
+             grown = Concat <axis = 0> (a_b, x)
+           }>
+         s = ReduceSum <keepdims = 0> ("r.x")
+         t = ReduceSum <keepdims = 0> (r_x)
+         z = Concat <axis = 0> ("r.x", r_x)
+       }"""
+    r = [np.concatenate([x] * (int(count) + 1)) for count in (n, m)]
+    return r[0].sum(), r[1].sum(), np.concatenate(r)
+
+
+@case((i64(3), i64(5), f32(2, 2)), (i64(2), i64(0), f32(1, 2)))
+def names_of_nest(n, m, x):
+    """g (int64 n, int64 m, float[k,2] x) => (float[j,2] y, float s) {
+         go = Constant <value = bool {1}> ()
+         axis = Constant <value = int64[1] {0}> ()
+         y = Loop (n, go, x) <
+           body = outer (int64 i, bool c, float[p,2] "a.b") => (bool more, float[q,2] grown) {
+             more = Identity (c)
+             r = Loop (m, go, x) <
+               body = inner (int64 k1, bool c1, float[p1,2] a_b) => (bool on, float[q1,2] longer) {
+                 on = Identity (c1)
+                 sum = ReduceSum <keepdims = 1> ("a.b", axis)
+                 longer = Concat <axis = 0> (a_b, sum)
+               }>
+             grown = Concat <axis = 0> ("a.b", r)
+           }>
+         s = ReduceSum <keepdims = 0> (y)
+       }"""
+    y = x
+    for _ in range(n):
+        y = np.concatenate([y, x, *(y.sum(0, keepdims=True) for _ in range(m))])
+    return y, y.sum()
+
+
+@case((flag(True), i64(3), f32(4)), (flag(False), i64(2), f32(5)))
+def names_in_branches(c, n, x):
+    """g (bool c, int64 n, float[k] x) => (float s, float t, float[j] y) {
+         go = Constant <value = bool {1}> ()
+         r = If (c) <
+           then_branch = yes () => (float[l] t) {
+             u = Loop (n, go, x) <
+               body = b (int64 i, bool c0, float[p] v) => (bool m, float[q] w) {
+                 m = Identity (c0)
+                 w = Concat <axis = 0> (v, x)
+               }>
+             t = Neg (u)
+           },
+           else_branch = no () => (float[l] t) {
+             u = Loop (n, go, x) <
+               body = b (int64 i, bool c0, float[p] v) => (bool m, float[q] w) {
+                 m = Identity (c0)
+                 w = Concat <axis = 0> (v, x, x)
+               }>
+             t = Abs (u)
+           }>
+         u = Loop (n, go, r) <
+           body = b (int64 i, bool c0, float[p] v) => (bool m, float[q] w) {
+             m = Identity (c0)
+             w = Concat <axis = 0> (v, r)
+           }>
+         s = ReduceSum <keepdims = 0> (r)
+         t = ReduceSum <keepdims = 0> (u)
+         y = Concat <axis = 0> (u, r)
+       }"""
+    r = -np.concatenate([x] * (int(n) + 1)) if c else abs(np.concatenate([x] * (2 * int(n) + 1)))
+    u = np.concatenate([r] * (int(n) + 1))
+    return r.sum(), u.sum(), np.concatenate([u, r])
+
+
+@case((f32(2, 6),), (f32(2, 6) - 2,), reference=False)
+def scan_counts(x):
+    """g (float[2,6] x) => (float[2] y) {
+         flat = Constant <value = int64[1] {-1}> ()
+         y = Scan <num_scan_inputs = 1, body = b (float[6] t) => (float k) {
+           u = Relu (t)
+           places = NonZero (u)
+           row = Reshape (places, flat)
+           v = Gather (t, row)
+           k = ReduceSum <keepdims = 0> (v)
+         }> (x)
+       }"""
+    return np.maximum(x, 0).sum(1),
+
+
 def same(found, expected):
     return len(found) == len(expected) and all(
         np.asarray(a).dtype == b.dtype and np.shape(a) == b.shape and np.allclose(a, b, 1e-6, 0)
