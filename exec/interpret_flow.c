@@ -62,6 +62,16 @@ run_function(const KilnFlowInterpreter *self, const KilnInstr *instr, KilnIRFunc
              KilnTensor *const *inputs, KilnTensor **outputs, uint64_t seed, GError **error)
 {
     g_autoptr(KilnIRFunction) copy = stand(instr, function, inputs, error);
+    for (guint i = 0; copy && i < copy->inputs->len; i++) {
+        const KilnBuffer *input = g_ptr_array_index(copy->inputs, i);
+        int64_t expected = kiln_type_bytes(&input->type);
+        int64_t found = kiln_type_bytes(&inputs[i]->type);
+        if (expected != found)
+            return kiln_throw(error, KILN_ERROR_SHAPE,
+                              "input %s: expected %" G_GINT64_FORMAT
+                              " bytes, found %" G_GINT64_FORMAT,
+                              input->name, expected, found);
+    }
     return copy && self->interpret(self->data, copy, inputs, outputs, seed, error);
 }
 
@@ -101,6 +111,10 @@ read_flag(const KilnTensor *tensor, bool *out, GError **error)
 
 /* --- results --- */
 
+enum {
+    HELD_BYTES = 64 /* of a KilnHeld in front of its data, which stay aligned */
+};
+
 /* A call whose results are written. */
 typedef struct {
     KilnFlowInterpreter *self;
@@ -134,11 +148,13 @@ place_result(Results *results, uint32_t r, size_t bytes, const int64_t *dims, GE
                                "result %s: expected %" G_GINT64_FORMAT " bytes, found %zu",
                                buffer->name, kiln_type_bytes(&buffer->type), bytes);
     }
-    void *memory = kiln_alloc_for("what a loop carries", 1, bytes, error);
-    if (!memory)
+    KilnHeld *held = kiln_alloc_for("what a loop carries", 1, bytes + HELD_BYTES, error);
+    if (!held)
         return NULL;
-    g_ptr_array_add(results->self->held, memory);
-    ((int64_t *)results->data[results->at.held])[results->index++] = (int64_t)(uintptr_t)memory;
+    void *memory = (char *)held + HELD_BYTES;
+    *held = (KilnHeld){ memory, bytes };
+    g_ptr_array_add(results->self->held, held);
+    ((int64_t *)results->data[results->at.held])[results->index++] = (int64_t)(uintptr_t)held;
     write_counts(results, r, dims);
     return memory;
 }
@@ -288,10 +304,11 @@ begin(Loop *loop, int64_t *out_limit, GError **error)
 {
     const KilnFlowOperands *at = &loop->at;
     void *const *data = loop->args->data;
-    *out_limit = at->limit == UINT32_MAX ? INT64_MAX : *(const int64_t *)data[at->limit];
+    int64_t limit = at->limit == UINT32_MAX ? INT64_MAX : *(const int64_t *)data[at->limit];
+    if (!kiln_flow_scanned_length(loop->args->instr, out_limit, error))
+        return FALSE;
+    *out_limit = MIN(*out_limit, limit);
     loop->goes_on = at->condition == UINT32_MAX || *(const uint8_t *)data[at->condition];
-    if (at->n_scanned)
-        *out_limit = MIN(*out_limit, loop->args->instr->operands[at->scanned].buffer->type.dims[0]);
     for (uint32_t k = 0; k < at->n_carried; k++) {
         loop->carried[k] = operand_tensor(loop->args->instr, at->carried + k, data, error);
         if (!loop->carried[k])

@@ -100,6 +100,23 @@ kiln_flow_operands(const KilnInstr *instr)
     return at;
 }
 
+gboolean
+kiln_flow_scanned_length(const KilnInstr *instr, int64_t *out, GError **error)
+{
+    const KilnFlowOperands at = kiln_flow_operands(instr);
+    const KilnBuffer *first = at.n_scanned ? instr->operands[at.scanned].buffer : NULL;
+    *out = first ? first->type.dims[0] : INT64_MAX;
+    for (uint32_t s = 1; s < at.n_scanned; s++) {
+        const KilnBuffer *buffer = instr->operands[at.scanned + s].buffer;
+        if (buffer->type.dims[0] != *out)
+            return kiln_throw(error, KILN_ERROR_SHAPE,
+                              "scanned operand %u (%s): expected length %" G_GINT64_FORMAT
+                              ", as %s has, found %" G_GINT64_FORMAT,
+                              s, buffer->name, *out, first->name, buffer->type.dims[0]);
+    }
+    return TRUE;
+}
+
 /* --- the kernel --- */
 
 const char kiln_flow_failed[] = "a function that it runs failed";

@@ -13,8 +13,8 @@
  * operand, then for each stacked result.
  *
  * Results whose dims a run decides are *held*: `decided` lists their dims, as pairs of result and
- * dim. The instruction writes these dims to `counts` and the addresses of the results to `held`.
- * `define` makes numbers of names of the counts, and `take` copies a held result.
+ * dim. The instruction writes these dims to `counts`, and to `held` the address of a KilnHeld for
+ * each. `define` makes numbers of names of the counts, and `take` copies a held result.
  *
  * `names` are the names of dims that the functions need, and `numbers` their numbers. Other names
  * in the inputs of a body get the dims of what it is given in each iteration. */
@@ -37,6 +37,12 @@ typedef struct {
     uint32_t captures, n_captures;
 } KilnFlowOperands;
 
+/** A held result. It belongs to who runs the instruction, up to its next run. */
+typedef struct {
+    const void *data;
+    size_t bytes;
+} KilnHeld;
+
 KilnFlowOperands kiln_flow_operands(const KilnInstr *instr);
 /** True where result @r is held. */
 bool kiln_flow_is_held(const KilnInstr *instr, uint32_t r);
@@ -56,6 +62,10 @@ const KilnInts *kiln_flow_numbers(const KilnInstr *instr);
 /** True where the scanned operand or stacked result @i, counted together, goes from the last to the
  * first. */
 bool kiln_flow_goes_backwards(const KilnInstr *instr, uint32_t i);
+
+/** Finds the length that @instr, a loop, scans; INT64_MAX where it scans nothing. KILN_ERROR_SHAPE
+ * where its scanned operands have several. */
+gboolean kiln_flow_scanned_length(const KilnInstr *instr, int64_t *out, GError **error);
 
 /** What runs a branch or loop for whoever executes its function. kiln_flow_kernel() expects its
  * address as `prepared`. The scratch memory of the call has room for the arena of a static

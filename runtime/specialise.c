@@ -603,8 +603,7 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
         return kiln_loop_settle(node, settle_body, settle, error);
     if (!kiln_node_visit_regions(node, settle_nodes, settle, &ignored, error))
         return FALSE;
-    kiln_if_settle(node);
-    return TRUE;
+    return kiln_if_settle(node, error);
 }
 
 static gboolean

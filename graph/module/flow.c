@@ -4,6 +4,7 @@
 
 #include "graph/function.h"
 #include "graph/module/outline.h"
+#include "graph/module/scan.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/structure.h"
@@ -305,6 +306,10 @@ kiln_function_refine(KilnFunction *function, GError **error)
 {
     kiln_foreach_node (node, function) {
         bool refined;
+        if (node->op == KILN_OP_scan && !kiln_scan_check_node(node, error)) {
+            kiln_prefix_error(error, "%s (scan): ", kiln_node_label(node));
+            return FALSE;
+        }
         if (!kiln_node_refine(node, &refined, error) ||
             !kiln_node_visit_regions(node, refine_region, NULL, &refined, error))
             return FALSE;

@@ -5,6 +5,7 @@
 #include "graph/function.h"
 #include "graph/module/define.h"
 #include "graph/module/outline.h"
+#include "graph/module/scan.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/structure.h"
@@ -38,15 +39,16 @@ forget_names(KilnNode *node)
 
 /* Dim @d of result @r of @node gets a name of its own, which is listed at once: the next one is
  * another one. */
-static void
-name_result(KilnNode *node, uint32_t r, int d, int64_t most, KilnType *type)
+static gboolean
+name_result(KilnNode *node, uint32_t r, int d, int64_t most, KilnType *type, GError **error)
 {
     KilnArena *arena = node->function->module->arena;
     KilnStrings *dims = kiln_flow_dims(node);
-    if (dims->n == KILN_DEFINED_MAX) {
-        kiln_type_set_dim(type, d, NULL); /* what needs it is refused later */
-        return;
-    }
+    if (dims->n == KILN_DEFINED_MAX)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "%s (%s): result %u: expected at most %d dims of results that a run "
+                          "decides, found more",
+                          kiln_node_label(node), kiln_op_info(node->op)->name, r, KILN_DEFINED_MAX);
     const KilnDim *name = make_name(node->function, &node->results[r], d, most);
     const char **names = kiln_arena_new0(arena, const char *, dims->n + 1);
     for (uint32_t i = 0; i < dims->n; i++)
@@ -54,6 +56,7 @@ name_result(KilnNode *node, uint32_t r, int d, int64_t most, KilnType *type)
     names[dims->n] = kiln_dim_as_name(name);
     *dims = (KilnStrings){ .n = dims->n + 1, .v = names };
     kiln_type_set_dim(type, d, name);
+    return TRUE;
 }
 
 /* --- names of a subgraph, which mean nothing around it --- */
@@ -129,8 +132,8 @@ agree_on(const Inner *a, const KilnType *x, const Inner *b, const KilnType *y, i
     return x && y ? kiln_type_equal_dims(x, d, y, d) : x || y;
 }
 
-void
-kiln_if_settle(KilnNode *node)
+gboolean
+kiln_if_settle(KilnNode *node, GError **error)
 {
     const KilnAttrs_if *attrs = kiln_attrs(node, if);
     const Inner a = { attrs->then_branch, NULL }, b = { attrs->else_branch, NULL };
@@ -145,9 +148,11 @@ kiln_if_settle(KilnNode *node)
                 continue;
             }
             int64_t most = MAX(x ? most_of(x, d) : 0, y ? most_of(y, d) : 0);
-            name_result(node, r, d, x || y ? most : KILN_DIM_MOST, type);
+            if (!name_result(node, r, d, x || y ? most : KILN_DIM_MOST, type, error))
+                return FALSE;
         }
     }
+    return TRUE;
 }
 
 /* --- loops --- */
@@ -182,26 +187,19 @@ kiln_loop_counts(const KilnNode *node)
            !kiln_loop_asks(node);
 }
 
-/* The type of an element of operand @i of a scan. */
-static gboolean
-scanned_type(const KilnNode *node, uint32_t i, uint32_t states, KilnType *out, int *out_axis,
-             GError **error)
+/* The type of an element of operand @i of a scan, of a known rank. */
+static KilnType
+scanned_type(const KilnNode *node, uint32_t i, uint32_t states)
 {
     const KilnType *whole = &node->operands[i].value->type;
     int64_t axis = kiln_ints_at(kiln_attrs(node, scan)->scan_input_axes, i - states, 0);
-    int at = whole->rank > 0 ? kiln_type_axis(whole, axis) : -1;
-    *out = *whole;
-    if (at < 0)
-        return kiln_throw(error, KILN_ERROR_SHAPE,
-                          "%s (scan): scans axis %" G_GINT64_FORMAT " of operand %u of rank %d",
-                          kiln_node_label(node), axis, i, whole->rank);
-    out->rank--;
-    for (int d = at; d < out->rank; d++) {
-        out->dims[d] = whole->dims[d + 1];
-        out->open[d] = whole->open[d + 1];
+    KilnType type = *whole;
+    type.rank--;
+    for (int d = kiln_type_axis(whole, axis); d < type.rank; d++) {
+        type.dims[d] = whole->dims[d + 1];
+        type.open[d] = whole->open[d + 1];
     }
-    *out_axis = at;
-    return TRUE;
+    return type;
 }
 
 /* The types that the arguments have in the first iteration. */
@@ -209,20 +207,28 @@ static gboolean
 first_types(const KilnNode *node, KilnType *types, GError **error)
 {
     uint32_t first, carried;
+    if (node->op == KILN_OP_scan && !kiln_scan_check_node(node, error)) {
+        kiln_prefix_error(error, "%s (scan): ", kiln_node_label(node));
+        return FALSE;
+    }
     kiln_flow_carried(node, &first, &carried);
     if (first) {
         types[0] = kiln_type_scalar(KILN_DTYPE_i64);
         types[1] = kiln_type_scalar(KILN_DTYPE_bool);
     }
     for (uint32_t i = first; i < node->n_operands; i++) {
-        int axis;
         const KilnValue *value = node->operands[i].value;
         if (!value)
             return kiln_throw(error, KILN_ERROR_INVALID, "%s (%s): operand %u is missing",
                               kiln_node_label(node), kiln_op_info(node->op)->name, i);
         types[i] = value->type;
-        if (i >= first + carried && !scanned_type(node, i, carried, &types[i], &axis, error))
-            return FALSE;
+        if (i < first + carried)
+            continue;
+        if (value->type.rank < 0)
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                              "%s (scan): operand %u: expected a known rank, found none",
+                              kiln_node_label(node), i);
+        types[i] = scanned_type(node, i, carried);
     }
     return TRUE;
 }
@@ -297,9 +303,9 @@ try_types(KilnNode *node, const KilnType *first, KilnType *types, KilnRegionVisi
 }
 
 /* Dims of what an iteration gives and that is stacked at @axis, dim @n of which is @length. */
-static void
+static gboolean
 stack_type(KilnNode *node, const Inner *inner, uint32_t r, const KilnType *element, int64_t axis,
-           const KilnDim *length, int64_t most)
+           const KilnDim *length, int64_t most, GError **error)
 {
     KilnType type = *element, *out = &node->results[r].type;
     int rank = element->rank + 1, at = (int)(axis < 0 ? axis + rank : axis);
@@ -308,17 +314,19 @@ stack_type(KilnNode *node, const Inner *inner, uint32_t r, const KilnType *eleme
         if (d == at) {
             if (length)
                 kiln_type_set_dim(&type, d, length);
-            else
-                name_result(node, r, d, most, &type);
+            else if (!name_result(node, r, d, most, &type, error))
+                return FALSE;
             continue;
         }
         type.dims[d] = element->dims[from];
         type.open[d] = element->open[from];
-        if (!is_visible(inner, element, from))
-            name_result(node, r, d, most_of(element, from), &type);
+        if (!is_visible(inner, element, from) &&
+            !name_result(node, r, d, most_of(element, from), &type, error))
+            return FALSE;
         from++;
     }
     *out = type;
+    return TRUE;
 }
 
 /* How often the body runs, and the most that it can; NULL: a run decides. */
@@ -378,15 +386,16 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
         if (r >= carried) {
             int64_t axis =
                 asks ? 0 : kiln_ints_at(kiln_attrs(node, scan)->scan_output_axes, r - carried, 0);
-            if (!check_stack(node, r, element, axis, error))
+            if (!check_stack(node, r, element, axis, error) ||
+                !stack_type(node, &inner, r, element, axis, length, most, error))
                 return FALSE;
-            stack_type(node, &inner, r, element, axis, length, most);
             continue;
         }
         KilnType type = first[at + r];
         for (int d = 0; d < type.rank; d++) {
-            if (!kiln_type_equal_dims(&type, d, &types[at + r], d))
-                name_result(node, r, d, KILN_DIM_MOST, &type);
+            if (!kiln_type_equal_dims(&type, d, &types[at + r], d) &&
+                !name_result(node, r, d, KILN_DIM_MOST, &type, error))
+                return FALSE;
         }
         node->results[r].type = type;
     }

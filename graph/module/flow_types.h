@@ -26,7 +26,7 @@ bool kiln_loop_asks(const KilnNode *node);
  * element type. */
 gboolean kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **error);
 /** Gives names to the dims in which the branches of @node, an `if`, differ. Types of branches are
- * inferred. */
-void kiln_if_settle(KilnNode *node);
+ * inferred. KILN_ERROR_UNSUPPORTED where there are too many. */
+gboolean kiln_if_settle(KilnNode *node, GError **error);
 
 #endif

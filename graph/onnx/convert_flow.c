@@ -5,6 +5,7 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/module/flow.h"
+#include "graph/module/scan.h"
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
@@ -302,50 +303,53 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
 
 /* --- Scan --- */
 
-static gboolean
-scan_argument(const KilnOnnxCall *call, const KilnType *whole, int64_t axis, KilnType *out,
-              GError **error)
+/* The type of a slice of @whole across @axis, which it has. */
+static KilnType
+scan_argument(const KilnType *whole, int64_t axis)
 {
-    *out = *whole;
+    KilnType type = *whole;
     if (whole->rank < 0)
-        return TRUE;
-    int at = kiln_type_axis(whole, axis);
-    if (at < 0)
-        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
-                               "scans axis %" G_GINT64_FORMAT " of an operand of rank %d", axis,
-                               whole->rank);
-    out->rank--;
-    for (int i = at; i < out->rank; i++) {
-        out->dims[i] = whole->dims[i + 1];
-        out->open[i] = whole->open[i + 1];
+        return type;
+    type.rank--;
+    for (int i = kiln_type_axis(whole, axis); i < type.rank; i++) {
+        type.dims[i] = whole->dims[i + 1];
+        type.open[i] = whole->open[i + 1];
     }
-    return TRUE;
+    return type;
 }
 
 /* The types of the body's arguments, and the length that is scanned. */
 static gboolean
-scan_arguments(KilnOnnxCall *call, uint32_t states, KilnType *arguments, int64_t *out_length,
+scan_arguments(KilnOnnxCall *call, uint32_t n_results, KilnType *arguments, int64_t *out_length,
                const KilnDim **out_open, GError **error)
 {
-    KilnInts axes = kiln_onnx_attrs(call, scan)->scan_input_axes;
+    const KilnAttrs_scan *attrs = kiln_onnx_attrs(call, scan);
+    g_autofree const KilnType **types = g_new0(const KilnType *, (gsize)call->n_operands + 1);
     *out_length = KILN_DIM_UNKNOWN;
     *out_open = NULL;
     for (uint32_t i = 0; i < call->n_operands; i++) {
-        KilnValue *value = kiln_onnx_need(call, i, error);
+        const KilnValue *value = kiln_onnx_need(call, i, error);
         if (!value)
             return FALSE;
+        types[i] = &value->type;
         arguments[i] = value->type;
-        if (i < states)
-            continue;
-        int64_t axis = kiln_ints_at(axes, i - states, 0);
-        if (!scan_argument(call, &value->type, axis, &arguments[i], error))
-            return FALSE;
-        if (value->type.rank > 0 && *out_length < 0) {
-            int at = kiln_type_axis(&value->type, axis);
-            *out_length = value->type.dims[at];
-            *out_open = value->type.open[at];
+    }
+    if (!kiln_scan_check(attrs, types, call->n_operands, n_results, error)) {
+        kiln_prefix_error(error, "%s (Scan): ", call->label);
+        return FALSE;
+    }
+    uint32_t states = call->n_operands - (uint32_t)attrs->num_scan_inputs;
+    for (uint32_t i = states; i < call->n_operands; i++) {
+        int64_t axis = kiln_ints_at(attrs->scan_input_axes, i - states, 0);
+        arguments[i] = scan_argument(types[i], axis);
+        if (types[i]->rank > 0 && *out_length < 0) {
+            int at = kiln_type_axis(types[i], axis);
+            *out_length = types[i]->dims[at];
+            *out_open = *out_open ? *out_open : types[i]->open[at];
         }
     }
+    if (*out_length >= 0)
+        *out_open = NULL;
     return TRUE;
 }
 
@@ -355,31 +359,27 @@ kiln_onnx_convert_scan(KilnOnnxCall *call, GError **error)
     if (!kiln_onnx_read_attrs(call, error))
         return FALSE;
     KilnAttrs_scan *attrs = kiln_onnx_attrs(call, scan);
-    uint32_t n = call->n_operands;
-    if (attrs->num_scan_inputs < 1 || attrs->num_scan_inputs > n)
-        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "num_scan_inputs=%" G_GINT64_FORMAT " of %u operands",
-                               attrs->num_scan_inputs, n);
-    uint32_t states = n - (uint32_t)attrs->num_scan_inputs;
+    uint32_t n = call->n_operands, outputs = (uint32_t)call->node->proto->n_output;
     g_autofree KilnType *arguments = g_new0(KilnType, n + 1);
     int64_t length;
     const KilnDim *open_length;
-    if (!scan_arguments(call, states, arguments, &length, &open_length, error))
+    if (!scan_arguments(call, outputs, arguments, &length, &open_length, error))
         return FALSE;
+    uint32_t states = n - (uint32_t)attrs->num_scan_inputs;
     KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, n, error);
     if (!body || !check_types(call, body, error) ||
         !check_count(call, "inputs of the body", n, body->arguments->len, error) ||
-        !check_count(call, "results of the body", (uint32_t)call->node->proto->n_output,
-                     n_results(body), error))
+        !check_count(call, "results of the body", outputs, n_results(body), error))
         return FALSE;
     attrs->body = body;
     call->n_results = n_results(body);
     KilnType *types = types_new(call, call->n_results);
     for (uint32_t i = 0; i < call->n_results; i++) {
         types[i] = *result_type(body, i);
+        if (i < states)
+            continue;
         int64_t axis = kiln_ints_at(attrs->scan_output_axes, i - states, 0);
-        if (i >= states &&
-            !stacked(call, result_type(body, i), axis, length, open_length, &types[i], error))
+        if (!stacked(call, result_type(body, i), axis, length, open_length, &types[i], error))
             return FALSE;
     }
     return TRUE;

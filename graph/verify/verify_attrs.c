@@ -253,5 +253,5 @@ kiln_verify_attrs(KilnVerify *verify)
         if (!check_attr(verify, &info->attrs[i]))
             return false;
     }
-    return true;
+    return kiln_verify_flow(verify);
 }

@@ -489,5 +489,6 @@ kiln_ir_verify(const KilnIRFunction *function, GError **error)
     kiln_arena_free(verify.arena);
     g_free(verify.written);
     g_free(verify.states);
-    return good && kiln_defines_verify(function, error) && kiln_verify_plan(function, error);
+    return good && kiln_flow_verify(function, error) && kiln_defines_verify(function, error) &&
+           kiln_verify_plan(function, error);
 }

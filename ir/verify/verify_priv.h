@@ -60,6 +60,10 @@ kiln_prefetch_buffers(const GPtrArray *list, guint i)
  * number stand behind. */
 gboolean kiln_defines_verify(const KilnIRFunction *function, GError **error);
 
+/** Branches and loops of @function run functions of their own: no function runs in two places or in
+ * itself, and they do not lie too deep in each other. */
+gboolean kiln_flow_verify(const KilnIRFunction *function, GError **error);
+
 /** Checks the uses of a buffer against the instructions. */
 gboolean kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error);
 /** The same, and the name, type and weight of a buffer of its function. */

@@ -140,6 +140,7 @@ free_frame(KilnFlowFrame *frame)
     g_free(frame->stacks);
     g_free(frame->stacked_bytes);
     g_free(frame->stacked);
+    g_free(frame->held);
     g_clear_error(&frame->error);
     g_free(frame);
 }
@@ -156,6 +157,7 @@ make_frame(KilnSession *session, const KilnInstr *instr, guint at, GError **erro
     frame->at = kiln_flow_operands(instr);
     frame->carried = g_new0(KilnCarriedValue, (gsize)frame->at.n_carried + 1);
     frame->stacks = g_new0(KilnRoom, (gsize)frame->at.n_results + 1);
+    frame->held = g_new0(KilnHeld, (gsize)frame->at.n_held + 1);
     frame->stacked_bytes = g_new0(size_t, (gsize)frame->at.n_results + 1);
     frame->stacked = g_malloc0_n((gsize)frame->at.n_results + 1, sizeof *frame->stacked);
     for (int b = 0; b < kiln_flow_n_functions(instr); b++) {

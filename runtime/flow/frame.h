@@ -57,7 +57,7 @@ typedef struct {
     KilnRoom *stacks;                  /* per stacked result: where it grows, if it is held */
     size_t *stacked_bytes;             /* per stacked result: of one element */
     int64_t (*stacked)[KILN_MAX_RANK]; /* per stacked result: dims of an element */
-    uint8_t goes_on;                   /* what the body says */
+    KilnHeld *held;                    /* per held result, for who takes it */
     bool draws;
     GError *error;
 } KilnFlowFrame;

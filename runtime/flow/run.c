@@ -70,6 +70,32 @@ output_data(const KilnInner *inner, uint32_t o)
     return slot->user ? slot->user : slot->own;
 }
 
+/* What the function reads as input @i is @bytes big, as operand @operand is. */
+static gboolean
+check_input(const KilnFlowFrame *frame, const KilnInner *inner, uint32_t i, uint32_t operand,
+            int64_t bytes, GError **error)
+{
+    const int64_t expected = inner->session->made->inputs.info[i].bytes;
+    return bytes == expected ||
+           kiln_throw(error, KILN_ERROR_SHAPE,
+                      "operand %s: expected %" G_GINT64_FORMAT
+                      " bytes for the function that reads it, found %" G_GINT64_FORMAT,
+                      frame->instr->operands[operand].buffer->name, expected, bytes);
+}
+
+/* Captures are the inputs from @first on. */
+static gboolean
+check_captures(const KilnFlowFrame *frame, const KilnInner *inner, uint32_t first, GError **error)
+{
+    for (uint32_t i = 0; i < frame->at.n_captures; i++) {
+        const uint32_t operand = frame->at.captures + i;
+        const KilnType *type = &frame->instr->operands[operand].buffer->type;
+        if (!check_input(frame, inner, first + i, operand, kiln_type_bytes(type), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static void
 give_output(KilnInner *inner, uint32_t o, void *data)
 {
@@ -173,10 +199,14 @@ write_counts(const KilnFlowFrame *frame, uint32_t r, const int64_t *dims, int64_
     }
 }
 
+/* Held result @index is in @data. */
 static void
-hold(const void *data, int64_t *held, uint32_t index)
+hold(KilnFlowFrame *frame, const KilnKernelArgs *args, uint32_t index, const void *data,
+     size_t bytes)
 {
-    held[index] = (int64_t)(uintptr_t)data;
+    int64_t *list = args->data[frame->at.held];
+    frame->held[index] = (KilnHeld){ data, bytes };
+    list[index] = (int64_t)(uintptr_t)&frame->held[index];
 }
 
 /* --- branches --- */
@@ -193,7 +223,7 @@ run_branch(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
     for (uint32_t i = 0; i < at->n_captures; i++)
         inner->session->data[i] = args->data[at->captures + i];
     use_scratch(inner, args);
-    if (!move_inner(inner, frame, error))
+    if (!move_inner(inner, frame, error) || !check_captures(frame, inner, 0, error))
         return FALSE;
     for (uint32_t r = 0; r < at->n_results; r++) {
         bool held = kiln_flow_is_held(frame->instr, r);
@@ -210,7 +240,7 @@ run_branch(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
     direct = 0;
     for (uint32_t r = 0; r < at->n_results; r++) {
         if (kiln_flow_is_held(frame->instr, r)) {
-            hold(output_data(inner, r), args->data[at->held], index++);
+            hold(frame, args, index++, output_data(inner, r), output_bytes(inner, r));
             write_counts(frame, r, output_type(inner, r)->dims, args->data[at->counts]);
             continue;
         }
@@ -265,14 +295,17 @@ operand_type(const KilnFlowFrame *frame, uint32_t i)
     return &frame->instr->operands[i].buffer->type;
 }
 
-static int64_t
-iterations_at_most(const KilnFlowFrame *frame, const KilnKernelArgs *args)
+/* The most iterations: what limits the loop, or the length that it scans. */
+static gboolean
+count_iterations(const KilnFlowFrame *frame, const KilnKernelArgs *args, int64_t *out,
+                 GError **error)
 {
     const KilnFlowOperands *at = &frame->at;
     int64_t limit = at->limit == UINT32_MAX ? INT64_MAX : *(const int64_t *)args->data[at->limit];
-    if (at->n_scanned)
-        limit = MIN(limit, operand_type(frame, at->scanned)->dims[0]);
-    return MAX(limit, 0);
+    if (!kiln_flow_scanned_length(frame->instr, out, error))
+        return FALSE;
+    *out = CLAMP(limit, 0, *out);
+    return TRUE;
 }
 
 /* A result is room @i of @value. The room that was there is kept as the other one. */
@@ -288,8 +321,8 @@ lend_room(KilnCarriedValue *value, int i, void *data)
 
 /* What is carried begins in its operand. A result of known size is one of its two places: the one
  * that the last iteration writes, if it is known which that is. */
-static void
-begin_carried(const Loop *loop)
+static gboolean
+begin_carried(const Loop *loop, GError **error)
 {
     KilnFlowFrame *frame = loop->frame;
     for (uint32_t k = 0; k < frame->at.n_carried; k++) {
@@ -300,9 +333,15 @@ begin_carried(const Loop *loop)
         value->bytes = (size_t)kiln_type_bytes(type);
         value->room = -1;
         memcpy(value->dims, type->dims, sizeof value->dims);
-        if (direct != UINT32_MAX) /* the first iteration writes to room 0 */
+        if (direct == UINT32_MAX)
+            continue;
+        if (!check_size(frame, direct, value->bytes, error))
+            return FALSE;
+        if (!comes_late(&frame->inner[0],
+                        loop->asks + k)) /* the first iteration writes to room 0 */
             lend_room(value, loop->limit % 2 == 0, loop->args->data[direct]);
     }
+    return TRUE;
 }
 
 /* Room @room may be what a result lent in an earlier run. */
@@ -396,16 +435,22 @@ stack_room(const Loop *loop, uint32_t s, size_t bytes, char **out, GError **erro
                                 kiln_flow_goes_backwards(frame->instr, frame->at.n_scanned + s)
                             ? loop->limit
                             : loop->i + 1);
-    size_t at = (size_t)place_of(loop, s) * bytes;
+    size_t at, end, all;
+    if (__builtin_mul_overflow((size_t)place_of(loop, s), bytes, &at) ||
+        __builtin_add_overflow(at, bytes, &end) || __builtin_mul_overflow(n, bytes, &all))
+        return kiln_throw(error, KILN_ERROR_LIMIT,
+                          "stacked result %u is too big: %zu values of %zu "
+                          "bytes",
+                          s, n, bytes);
     if (direct == UINT32_MAX) {
         KilnRoom *room = &frame->stacks[s];
-        if (!make_room(room, n * bytes, true, error))
+        if (!make_room(room, all, true, error))
             return FALSE;
         *out = (char *)room->data + at;
         return TRUE;
     }
-    if (at + bytes > (size_t)kiln_type_bytes(operand_type(frame, direct)))
-        return throw_size(frame, direct, at + bytes, error);
+    if (end > (size_t)kiln_type_bytes(operand_type(frame, direct)))
+        return throw_size(frame, direct, end, error);
     *out = (char *)loop->args->data[direct] + at;
     return TRUE;
 }
@@ -448,24 +493,45 @@ keep_stacked(const Loop *loop, GError **error)
     return TRUE;
 }
 
-static void
-set_inputs(Loop *loop)
+/* What the iteration reads of scanned operand @s. */
+static const void *
+scanned_element(const Loop *loop, uint32_t s, int64_t *out_bytes)
+{
+    const KilnFlowFrame *frame = loop->frame;
+    const KilnType *type = operand_type(frame, frame->at.scanned + s);
+    int64_t n = type->dims[0];
+    int64_t i = kiln_flow_goes_backwards(frame->instr, s) ? n - 1 - loop->i : loop->i;
+    *out_bytes = kiln_type_bytes(type) / MAX(n, 1);
+    return (const char *)loop->args->data[frame->at.scanned + s] + i * *out_bytes;
+}
+
+static gboolean
+set_inputs(Loop *loop, GError **error)
 {
     KilnFlowFrame *frame = loop->frame;
+    const KilnInner *inner = &frame->inner[0];
     const KilnFlowOperands *at = &frame->at;
-    const void **data = frame->inner[0].session->data;
-    *data++ = &loop->i;
-    *data++ = &loop->goes_on;
-    for (uint32_t k = 0; k < at->n_carried; k++)
-        *data++ = frame->carried[k].data;
-    for (uint32_t s = 0; s < at->n_scanned; s++) {
-        const KilnType *type = operand_type(frame, at->scanned + s);
-        int64_t n = type->dims[0], row = kiln_type_bytes(type) / MAX(n, 1);
-        int64_t i = kiln_flow_goes_backwards(frame->instr, s) ? n - 1 - loop->i : loop->i;
-        *data++ = (const char *)loop->args->data[at->scanned + s] + i * row;
+    const void **data = inner->session->data;
+    uint32_t n = 0;
+    data[n++] = &loop->i;
+    data[n++] = &loop->goes_on;
+    for (uint32_t k = 0; k < at->n_carried; k++) {
+        data[n] = frame->carried[k].data;
+        if (!check_input(frame, inner, n++, at->carried + k, (int64_t)frame->carried[k].bytes,
+                         error))
+            return FALSE;
     }
+    for (uint32_t s = 0; s < at->n_scanned; s++) {
+        int64_t bytes;
+        data[n] = scanned_element(loop, s, &bytes);
+        if (!check_input(frame, inner, n++, at->scanned + s, bytes, error))
+            return FALSE;
+    }
+    if (!check_captures(frame, inner, n, error))
+        return FALSE;
     for (uint32_t i = 0; i < at->n_captures; i++)
-        *data++ = loop->args->data[at->captures + i];
+        data[n++] = loop->args->data[at->captures + i];
+    return TRUE;
 }
 
 static gboolean
@@ -485,11 +551,10 @@ iterate(Loop *loop, GError **error)
     KilnInner *inner = &loop->frame->inner[0];
     if (!check_end(loop, error) || !move_inner(inner, loop->frame, error))
         return FALSE;
-    set_inputs(loop);
     uint8_t goes_on = 1;
     if (loop->asks)
         give_output(inner, 0, &goes_on);
-    if (!give_carried(loop, error) || !give_stacked(loop, error) ||
+    if (!set_inputs(loop, error) || !give_carried(loop, error) || !give_stacked(loop, error) ||
         !run_inner(inner, kiln_flow_seed(*loop->args->run_seed, loop->i), error) ||
         !keep_stacked(loop, error))
         return FALSE;
@@ -517,7 +582,7 @@ finish_carried(const Loop *loop, uint32_t k, uint32_t *index, GError **error)
         copy_bytes(value->rooms[0].data, value->data, value->bytes);
         value->data = value->rooms[0].data;
     }
-    hold(value->data, loop->args->data[frame->at.held], (*index)++);
+    hold(frame, loop->args, (*index)++, value->data, value->bytes);
     write_counts(frame, k, value->dims, loop->args->data[frame->at.counts]);
     return TRUE;
 }
@@ -541,16 +606,18 @@ finish_stacked(const Loop *loop, uint32_t s, uint32_t *index, GError **error)
     KilnFlowFrame *frame = loop->frame;
     uint32_t r = frame->at.n_carried + s, direct = direct_operand(frame, r);
     int64_t dims[KILN_MAX_RANK] = { loop->i };
+    const size_t bytes = (size_t)loop->i * frame->stacked_bytes[s]; /* which is in memory */
     if (direct != UINT32_MAX)
-        return loop->i == operand_type(frame, direct)->dims[0] ||
-               throw_size(frame, direct, (size_t)loop->i * frame->stacked_bytes[s], error);
+        return loop->i == operand_type(frame, direct)->dims[0]
+                   ? check_size(frame, direct, bytes, error)
+                   : throw_size(frame, direct, bytes, error);
     if (loop->i == 0) {
         find_empty_dims(loop, s);
         if (!make_room(&frame->stacks[s], 0, false, error))
             return FALSE;
     }
     memcpy(dims + 1, frame->stacked[s], (KILN_MAX_RANK - 1) * sizeof *dims);
-    hold(frame->stacks[s].data, loop->args->data[frame->at.held], (*index)++);
+    hold(frame, loop->args, (*index)++, frame->stacks[s].data, bytes);
     write_counts(frame, r, dims, loop->args->data[frame->at.counts]);
     return TRUE;
 }
@@ -561,16 +628,18 @@ run_loop(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
     const KilnFlowOperands *at = &frame->at;
     Loop loop = { .frame = frame,
                   .args = args,
-                  .limit = iterations_at_most(frame, args),
                   .asks = kiln_instr_attrs(frame->instr, loop)->asks ? 1 : 0,
                   .goes_on =
                       at->condition == UINT32_MAX || *(const uint8_t *)args->data[at->condition] };
     uint32_t index = 0;
     if (!frame->inner[0].session && !kiln_inner_make(&frame->inner[0], frame, error))
         return FALSE;
+    if (!count_iterations(frame, args, &loop.limit, error))
+        return FALSE;
     use_scratch(&frame->inner[0], args);
     take_back_rooms(frame);
-    begin_carried(&loop);
+    if (!begin_carried(&loop, error))
+        return FALSE;
     for (; loop.i < loop.limit && loop.goes_on; loop.i++) {
         if (!iterate(&loop, error)) {
             kiln_prefix_error(error, "iteration %" G_GINT64_FORMAT ": ", loop.i);

@@ -437,25 +437,6 @@ Test(eval_flow, scans_say_what_does_not_fit)
                    "  } : f32[?]\n"
                    "  return %z\n"
                    "}\n", given, KILN_ERROR_SHAPE, "z (scan): operand 1: expected length 3, found 2");
-    expect_failure("graph @g(%x: f32[?], %y: f32[?]) {\n"
-                   "  %z = scan(%x) {num_scan_inputs=1, scan_input_axes=[1]} body(%a: f32[]) {\n"
-                   "    return %a\n"
-                   "  } : f32[?]\n"
-                   "  return %z\n"
-                   "}\n", given, KILN_ERROR_SHAPE, "z (scan): axis 1 of operand 0 of rank 1");
-    expect_failure("graph @g(%x: f32[?], %y: f32[?]) {\n"
-                   "  %z = scan(%x) {num_scan_inputs=1, scan_output_axes=[-2]} body(%a: f32[]) {\n"
-                   "    return %a\n"
-                   "  } : f32[?]\n"
-                   "  return %z\n"
-                   "}\n", given, KILN_ERROR_SHAPE, "z (scan): axis -2 of result 0 of rank 1");
-    expect_failure("graph @g(%x: f32[?], %y: f32[?]) {\n"
-                   "  %z = scan(%x) {num_scan_inputs=2} body(%a: f32[]) {\n"
-                   "    return %a\n"
-                   "  } : f32[?]\n"
-                   "  return %z\n"
-                   "}\n", given, KILN_ERROR_INVALID,
-                   "z (scan): 2 of 1 operands are scanned, and the body has 1 arguments");
 }
 
 /* Every allocation of a nest may fail, and leaves nothing behind. */

@@ -3,6 +3,7 @@
  * that names were given, take copies what a branch or loop holds. */
 #include "backends/ref/kernel.h"
 #include "graph/type.h"
+#include "ir/flow.h"
 
 #include <string.h>
 
@@ -28,10 +29,13 @@ const char *
 kiln_ref_take(const KilnKernelArgs *args)
 {
     const int64_t index = kiln_instr_attrs(args->instr, take)->index;
-    const int64_t *held = args->data[1];
+    const int64_t *list = args->data[1];
+    const KilnHeld *held = (const KilnHeld *)(uintptr_t)list[index];
     const size_t bytes = (size_t)kiln_type_bytes(ref_type(args, 0));
+    if (held->bytes != bytes)
+        return "the held result has another size than the operand";
     if (bytes)
-        memcpy(args->data[0], (const void *)(uintptr_t)held[index], bytes);
+        memcpy(args->data[0], held->data, bytes);
     return NULL;
 }
 
