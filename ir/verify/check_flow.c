@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of branches and loops: their functions are there, and operands are what these take and
- * give. Dims may differ: those of a body hold for one iteration. */
+ * give. Dims of what is carried may differ: those of a body hold for one iteration. Lengths that
+ * are scanned are compared in a run, for a function may stand at the numbers of another one. */
 #include "graph/type.h"
 #include "ir/flow.h"
 #include "ir/verify/check_priv.h"
@@ -255,18 +256,6 @@ check_backwards(const KilnInstr *instr, const KilnFlowOperands *at, GError **err
                       "before");
 }
 
-/* Lengths that are numbers for all runs. */
-static gboolean
-check_lengths(const KilnInstr *instr, const KilnFlowOperands *at, GError **error)
-{
-    for (uint32_t s = 0; s < at->n_scanned; s++) {
-        if (instr->operands[at->scanned + s].buffer->type.open[0])
-            return TRUE;
-    }
-    int64_t ignored;
-    return kiln_flow_scanned_length(instr, &ignored, error);
-}
-
 static gboolean
 check_body(const KilnCheck *check, const KilnFlowOperands *at, const KilnIRFunction *body,
            uint32_t asks, GError **error)
@@ -325,7 +314,7 @@ kiln_check_loop(KilnCheck *check, GError **error)
            check_scalar(check, at.condition, KILN_DTYPE_bool, error) &&
            check_body(check, &at, body, asks, error) &&
            check_results(check, &at, body, asks, at.n_carried, error) &&
-           check_backwards(instr, &at, error) && check_lengths(instr, &at, error);
+           check_backwards(instr, &at, error);
 }
 
 /* The branch or loop that alone writes @list, as what it holds; NULL where there is none. */

@@ -299,6 +299,107 @@ Test(flow, a_stack_has_values_of_one_shape)
     expect_floats(session, 0, (const float[]){ 1, 1 }, DIMS(1, 2));
 }
 
+/* What is scanned has one length. A run finds it where the types do not say so. */
+Test(flow, what_is_scanned_has_one_length)
+{
+    static const char text[] =
+        "graph @f(%n: i64[], %m: i64[], %x: f32[]) {\n"
+        "  %a, %p = loop(%n, _, %x) body(%i: i64[], %go: bool[], %c: f32[]) {\n"
+        "    %d = add(%c, %x) : f32[]\n"
+        "    return %go, %d, %d\n"
+        "  } : f32[], f32[?]\n"
+        "  %b, %q = loop(%m, _, %x) body(%j: i64[], %on: bool[], %e: f32[]) {\n"
+        "    %f = add(%e, %x) : f32[]\n"
+        "    return %on, %f, %f\n"
+        "  } : f32[], f32[?]\n"
+        "  %s = scan(%p, %q) {num_scan_inputs=2} body(%u: f32[], %v: f32[]) {\n"
+        "    %w = mul(%u, %v) : f32[]\n"
+        "    return %w\n"
+        "  } : f32[?]\n"
+        "  return %s\n}\n";
+    g_autoptr(KilnSession) session = session_of(text);
+    GError *error = NULL;
+    const float x = 1;
+    int64_t n = 2, m = 2;
+    bind(session, 0, &n, sizeof n);
+    bind(session, 1, &m, sizeof m);
+    bind(session, 2, &x, sizeof x);
+    run(session);
+    expect_floats(session, 0, (const float[]){ 4, 9 }, DIMS(2));
+    n = 3;
+    cr_expect_not(kiln_session_run(session, &error));
+    expect_error(&error, KILN_ERROR_SHAPE,
+                 "s (loop): scanned operand 1 (q): expected length 3, as p has, found 2");
+}
+
+Test(flow, functions_of_the_ir_scan_one_length)
+{
+    static const char text[] =
+        "func @b {\n"
+        "  input @i : i64[]\n  input @c : bool[]\n  input @p : f32[2]\n  input @q : f32[2]\n"
+        "  output @s : f32[2]\n  add @out @s, @in @p, @in @q\n}\n"
+        "func @g {\n  input @x : f32[3,2]\n  input @y : f32[2,2]\n  output @all : f32[3,2]\n"
+        "  loop @out @all, @in @x, @in @y {body=\"b\", scanned=2}\n}\n";
+    g_autoptr(KilnSession) session = session_of(text);
+    const float x[6] = { 0 };
+    bind(session, 0, x, sizeof x);
+    bind(session, 1, x, 4 * sizeof *x);
+    run_fails(session, KILN_ERROR_SHAPE,
+              "scanned operand 1 (y): expected length 3, as x has, found 2");
+}
+
+/* Texts of the IR whose sizes a run alone can compare. */
+static const char held[] =
+    "func @yes {\n  dims k=3, n=6\n  input @x : f32[k]\n  output @t : f32[2*k]\n"
+    "  concat @out @t, @in @x, @in @x\n}\n"
+    "func @no {\n  dims k=3, n=6\n  input @x : f32[k]\n  output @e : f32[k]\n"
+    "  neg @out @e, @in @x\n}\n"
+    "func @g {\n  dims k=3, n=6\n  input @c : bool[]\n  input @x : f32[k]\n"
+    "  output @y : f32[n]\n"
+    "  %counts = alloc : i64[1]\n  %held = alloc : i64[1]\n"
+    "  branch @out %counts, @out %held, @in @c, @in @x {then=\"yes\", otherwise=\"no\", "
+    "decided=[0,0], names=[\"k\"], numbers=[k]}\n"
+    "  define @in %counts {values=[n], most=[-1]}\n"
+    "  take @out @y, @in %held\n"
+    "  dealloc %counts\n  dealloc %held\n}\n"
+    "dims {\n  n: least=0\n}\n";
+
+/* Runs the text with @new in place of @old; @message is a part of its error, NULL where it has
+ * none. */
+static void
+run_changed(const char *old, const char *new, const char *message)
+{
+    g_auto(GStrv) parts = g_strsplit(held, old, -1);
+    g_autofree char *text = g_strjoinv(new, parts);
+    cr_assert(parts[0] && parts[1], "%s", old);
+    g_autoptr(KilnSession) session = session_of(text);
+    GError *error = NULL;
+    const float x[] = { 1, 2, 3 };
+    const uint8_t c = 1;
+    bind(session, 0, &c, sizeof c);
+    bind_shaped(session, 1, x, DIMS(3));
+    if (!message) {
+        run(session);
+        expect_floats(session, 0, FLOATS(1, 2, 3, 1, 2, 3), DIMS(6));
+        return;
+    }
+    cr_expect_not(kiln_session_run(session, &error), "%s", new);
+    cr_expect(error && strstr(error->message, message), "%s: expected %s, found %s", new, message,
+              error ? error->message : "none");
+    g_clear_error(&error);
+}
+
+Test(flow, sizes_are_compared_in_a_run)
+{
+    run_changed("numbers=[k]", "numbers=[k]", NULL);
+    run_changed("numbers=[k]", "numbers=[k+1]",
+                "operand x: expected 16 bytes for the function that reads it, found 12");
+    run_changed("numbers=[k]", "numbers=[9*k]", "operand x: expected 108 bytes");
+    run_changed("%held\n  dealloc", "%held\n  dealloc", NULL);
+    run_changed("output @y : f32[n]", "output @y : f32[n+500]",
+                "the held result has another size than the operand");
+}
+
 /* A rank that changes has no type. */
 Test(flow, what_is_carried_keeps_its_rank)
 {

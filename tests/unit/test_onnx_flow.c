@@ -227,3 +227,59 @@ Test(onnx_flow, loops_without_an_iteration_in_each_other, .timeout = 20)
     g_autofree char *text = imported(graph);
     expect_line(text, " : f32[0,2,3,4]\n");
 }
+
+/* --- Scan --- */
+
+/* A scan of x, f32 of @x, and y, f32 of @y, in a state s of f32[2], with an attribute @attr. */
+static GByteArray *
+graph_of_scan(const char *x, const char *y, int64_t scanned, GByteArray *attr)
+{
+    GByteArray *body = onnx_graph_new("b"), *graph = onnx_graph_new("g");
+    onnx_input(body, "a", ONNX_F32, NULL);
+    onnx_input(body, "p", ONNX_F32, NULL);
+    onnx_input(body, "q", ONNX_F32, NULL);
+    onnx_node(body, "Add", "a,p", "t", NULL);
+    onnx_node(body, "Mul", "p,q", "u", NULL);
+    onnx_output(body, "t", ONNX_F32, NULL);
+    onnx_output(body, "u", ONNX_F32, NULL);
+    onnx_input(graph, "s", ONNX_F32, "2");
+    onnx_input(graph, "x", ONNX_F32, x);
+    onnx_input(graph, "y", ONNX_F32, y);
+    onnx_node(graph, "Scan", "s,x,y", "last,all", onnx_graph("body", body),
+              onnx_int("num_scan_inputs", scanned), attr, NULL);
+    onnx_output(graph, "last", ONNX_F32, NULL);
+    onnx_output(graph, "all", ONNX_F32, NULL);
+    return graph;
+}
+
+static GByteArray *
+pair(const char *name, int64_t a, int64_t b)
+{
+    return onnx_ints(name, 2, (const int64_t[]){ a, b });
+}
+
+// clang-format off
+Test(onnx_flow, scans_say_what_does_not_fit)
+{
+    static const struct {
+        const char *x, *y;
+        int64_t scanned;
+        const char *attr;
+        int64_t a, b;
+        KilnError code;
+        const char *error;
+    } cases[] = {
+        { "3,2", "4,2", 2, "scan_input_axes", 0, 0, KILN_ERROR_SHAPE, "operand 2: expected length 3 along its axis, as operand 1 has, found 4" },
+        { "3,2", "2,3", 2, "scan_input_axes", 0, 2, KILN_ERROR_SHAPE, "operand 2: expected an axis of rank 2 to scan, found axis 2" },
+        { "3,2", "2,3", 2, "scan_input_axes", 0, -3, KILN_ERROR_SHAPE, "operand 2: expected an axis of rank 2 to scan, found axis -3" },
+        { "3,2", "3,2", 2, "scan_input_directions", 0, 2, KILN_ERROR_INVALID, "scan_input_directions: expected 0 (forward) or 1 (backward), found 2" },
+        { "3,2", "3,2", 2, "scan_input_directions", -1, 0, KILN_ERROR_INVALID, "scan_input_directions: expected 0 (forward) or 1 (backward), found -1" },
+        { "3,2", "3,2", 2, "scan_output_directions", 0, 0, KILN_ERROR_INVALID, "scan_output_directions: expected a number for each of 1 stacked results, found 2" },
+        { "3,2", "3,2", 4, "scan_input_axes", 0, 0, KILN_ERROR_INVALID, "num_scan_inputs: expected 1 to 3, the number of operands, found 4" },
+        { "3,2", "3,2", 0, "scan_input_axes", 0, 0, KILN_ERROR_INVALID, "num_scan_inputs: expected 1 to 3, the number of operands, found 0" },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        onnx_expect_error(graph_of_scan(cases[i].x, cases[i].y, cases[i].scanned, pair(cases[i].attr, cases[i].a, cases[i].b)),
+                          13, cases[i].code, cases[i].error);
+}
+// clang-format on
