@@ -302,19 +302,25 @@ try_types(KilnNode *node, const KilnType *first, KilnType *types, KilnRegionVisi
     return good;
 }
 
-/* Dims of what an iteration gives and that is stacked at @axis, dim @n of which is @length. */
+/* How often a body runs; NULL: a run decides, and it is at most @most. */
+typedef struct {
+    const KilnDim *length;
+    int64_t most;
+} Trips;
+
+/* Dims of what an iteration gives and that is stacked at @axis. */
 static gboolean
 stack_type(KilnNode *node, const Inner *inner, uint32_t r, const KilnType *element, int64_t axis,
-           const KilnDim *length, int64_t most, GError **error)
+           Trips trips, GError **error)
 {
     KilnType type = *element, *out = &node->results[r].type;
     int rank = element->rank + 1, at = (int)(axis < 0 ? axis + rank : axis);
     type.rank = rank;
     for (int d = 0, from = 0; d < rank; d++) {
         if (d == at) {
-            if (length)
-                kiln_type_set_dim(&type, d, length);
-            else if (!name_result(node, r, d, most, &type, error))
+            if (trips.length)
+                kiln_type_set_dim(&type, d, trips.length);
+            else if (!name_result(node, r, d, trips.most, &type, error))
                 return FALSE;
             continue;
         }
@@ -329,18 +335,16 @@ stack_type(KilnNode *node, const Inner *inner, uint32_t r, const KilnType *eleme
     return TRUE;
 }
 
-/* How often the body runs, and the most that it can; NULL: a run decides. */
-static const KilnDim *
-trips_of(const KilnNode *node, int64_t *out_most)
+static Trips
+trips_of(const KilnNode *node)
 {
     KilnDimTable *table = node->function->module->dims;
     uint32_t first, carried;
-    *out_most = KILN_DIM_MOST;
     kiln_flow_carried(node, &first, &carried);
     if (node->op == KILN_OP_scan) {
         const KilnType *type = &node->operands[carried].value->type;
         int64_t axis = kiln_ints_at(kiln_attrs(node, scan)->scan_input_axes, 0, 0);
-        return kiln_type_dim(type, kiln_type_axis(type, axis), table);
+        return (Trips){ kiln_type_dim(type, kiln_type_axis(type, axis), table), KILN_DIM_MOST };
     }
     const KilnValue *trips = kiln_node_operand(node, 0);
     const KilnDim *expression = NULL;
@@ -352,8 +356,8 @@ trips_of(const KilnNode *node, int64_t *out_most)
     int64_t least = -1, most = KILN_DIM_MOST;
     if (expression)
         kiln_dim_range(expression, &least, &most);
-    *out_most = CLAMP(most, 0, (int64_t)KILN_DIM_MOST);
-    return least >= 0 && most <= KILN_DIM_MOST && kiln_loop_counts(node) ? expression : NULL;
+    const bool counts = least >= 0 && most <= KILN_DIM_MOST && kiln_loop_counts(node);
+    return (Trips){ counts ? expression : NULL, CLAMP(most, 0, (int64_t)KILN_DIM_MOST) };
 }
 
 static gboolean
@@ -378,8 +382,7 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
     const KilnFunction *body = body_of(node);
     const KilnNode *returned = kiln_function_return(body);
     const Inner inner = { body, first };
-    int64_t most;
-    const KilnDim *length = trips_of(node, &most);
+    const Trips trips = trips_of(node);
     kiln_flow_carried(node, &at, &carried);
     for (uint32_t r = 0; r < node->n_results; r++) {
         const KilnType *element = &returned->operands[asks + r].value->type;
@@ -387,7 +390,7 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
             int64_t axis =
                 asks ? 0 : kiln_ints_at(kiln_attrs(node, scan)->scan_output_axes, r - carried, 0);
             if (!check_stack(node, r, element, axis, error) ||
-                !stack_type(node, &inner, r, element, axis, length, most, error))
+                !stack_type(node, &inner, r, element, axis, trips, error))
                 return FALSE;
             continue;
         }

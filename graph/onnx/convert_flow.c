@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If, Loop and Scan: subgraphs become functions, and the results' types are found from theirs. What
- * is decided by what is known already is decided here: the types of all that follows depend on it.
- */
+/* If and Loop: subgraphs become functions, and the results' types are found from theirs. What is
+ * decided by what is known already is decided here: the types of all that follows depend on it. */
+#include "graph/onnx/convert_flow.h"
+
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/module/flow.h"
-#include "graph/module/scan.h"
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
@@ -27,25 +27,25 @@ n_results(const KilnFunction *region)
     return kiln_function_return(region)->n_operands;
 }
 
-static KilnType *
-types_new(KilnOnnxCall *call, uint32_t n)
+KilnType *
+kiln_onnx_flow_types(KilnOnnxCall *call, uint32_t n)
 {
     KilnType *types = kiln_arena_new0(call->import->module->arena, KilnType, n + 1);
     call->types = types;
     return types;
 }
 
-static gboolean
-check_count(const KilnOnnxCall *call, const char *what, uint32_t expected, uint32_t found,
-            GError **error)
+gboolean
+kiln_onnx_check_count(const KilnOnnxCall *call, const char *what, uint32_t expected, uint32_t found,
+                      GError **error)
 {
     return expected == found || kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                                 "%s: expected %u, found %u", what, expected, found);
 }
 
 /* A subgraph that passes on what Kiln has no type for cannot be typed. */
-static gboolean
-check_types(const KilnOnnxCall *call, const KilnFunction *region, GError **error)
+gboolean
+kiln_onnx_check_region(const KilnOnnxCall *call, const KilnFunction *region, GError **error)
 {
     KilnNode *node = kiln_function_return(region);
     for (uint32_t i = 0; i < node->n_operands; i++) {
@@ -54,6 +54,41 @@ check_types(const KilnOnnxCall *call, const KilnFunction *region, GError **error
             return kiln_onnx_unsupported(call, error, "its types are not supported");
     }
     return TRUE;
+}
+
+gboolean
+kiln_onnx_check_one(const KilnOnnxCall *call, const char *what, const KilnValue *value,
+                    KilnDType dtype, GError **error)
+{
+    if (!value)
+        return TRUE;
+    const KilnType *type = &value->type;
+    const int64_t n = kiln_type_is_static(type) ? kiln_type_elements(type) : 1;
+    if (type->dtype == dtype && n == 1)
+        return TRUE;
+    if (kiln_onnx_doubt(call->import, value))
+        return kiln_onnx_unsupported(call, error, "%s: its type is not known", what);
+    g_autofree char *found = kiln_type_to_string(type);
+    return kiln_onnx_throw(call, type->dtype == dtype ? KILN_ERROR_SHAPE : KILN_ERROR_TYPE, error,
+                           "%s: expected one %s, found %s", what, kiln_dtype_name(dtype), found);
+}
+
+gboolean
+kiln_onnx_check_argument(const KilnOnnxCall *call, const KilnFunction *body, uint32_t i,
+                         const KilnType *type, bool ranked, GError **error)
+{
+    const KilnValue *argument = &kiln_function_argument(body, i)->value;
+    const KilnType *stated = &argument->type;
+    const bool same_rank =
+        !ranked || stated->rank < 0 || type->rank < 0 || stated->rank == type->rank;
+    if (stated->dtype == type->dtype && same_rank)
+        return TRUE;
+    if (kiln_onnx_doubt(call->import, argument))
+        return kiln_onnx_unsupported(call, error, "input %u of the body: its type is not known", i);
+    g_autofree char *expected = kiln_type_to_string(type);
+    g_autofree char *found = kiln_type_to_string(stated);
+    return kiln_onnx_throw(call, same_rank ? KILN_ERROR_TYPE : KILN_ERROR_SHAPE, error,
+                           "input %u of the body: expected %s, found %s", i, expected, found);
 }
 
 /* --- If --- */
@@ -66,8 +101,8 @@ check_branch(KilnOnnxCall *call, const char *name, GError **error)
     if (!attr || !attr->graph)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "attribute '%s' is no graph", name);
     g_autofree char *what = g_strdup_printf("results of %s", name);
-    return check_count(call, what, (uint32_t)call->node->proto->n_output, attr->graph->outputs->len,
-                       error);
+    return kiln_onnx_check_count(call, what, (uint32_t)call->node->proto->n_output,
+                                 attr->graph->outputs->len, error);
 }
 
 /* A branch that the condition decides on: its nodes stand where the `if` would. */
@@ -90,7 +125,7 @@ import_branch(KilnOnnxCall *call, const char *name, KilnFunction **out, char **r
     GError *failure = NULL;
     *out = kiln_onnx_import_region(call, name, NULL, 0, &failure);
     if (*out)
-        return check_types(call, *out, error);
+        return kiln_onnx_check_region(call, *out, error);
     if (!kiln_error_is_mismatch(failure)) {
         g_propagate_error(error, failure);
         return FALSE;
@@ -139,8 +174,8 @@ kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
 {
     KilnAttrs_if *attrs = kiln_onnx_attrs(call, if);
     KilnValue *condition = kiln_onnx_need(call, 0, error);
-    if (!condition || !check_branch(call, "then_branch", error) ||
-        !check_branch(call, "else_branch", error))
+    if (!condition || !kiln_onnx_check_one(call, "condition", condition, KILN_DTYPE_bool, error) ||
+        !check_branch(call, "then_branch", error) || !check_branch(call, "else_branch", error))
         return FALSE;
     bool taken;
     if (kiln_value_known_flag(condition, &taken))
@@ -149,7 +184,7 @@ kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
         return FALSE;
     uint32_t n = n_results(attrs->then_branch);
     call->n_results = n;
-    KilnType *types = types_new(call, n);
+    KilnType *types = kiln_onnx_flow_types(call, n);
     for (uint32_t i = 0; i < n; i++) {
         const KilnType *a = result_type(attrs->then_branch, i);
         const KilnType *b = result_type(attrs->else_branch, i);
@@ -164,10 +199,9 @@ kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
 
 /* --- Loop --- */
 
-/* A scan result: what each iteration gives, stacked at @axis. */
-static gboolean
-stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t length,
-        const KilnDim *open_length, KilnType *out, GError **error)
+gboolean
+kiln_onnx_stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t length,
+                  const KilnDim *open_length, KilnType *out, GError **error)
 {
     *out = *element;
     if (element->rank < 0)
@@ -175,7 +209,9 @@ stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t
     int rank = element->rank + 1;
     if (rank > KILN_MAX_RANK || axis < -rank || axis >= rank)
         return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
-                               "axis %" G_GINT64_FORMAT " of a result of rank %d", axis, rank);
+                               "expected an axis of rank %d, at most %d, to stack a result along, "
+                               "found axis %" G_GINT64_FORMAT,
+                               rank, KILN_MAX_RANK, axis);
     int at = (int)(axis < 0 ? axis + rank : axis);
     for (int i = rank - 1; i > at; i--) {
         out->dims[i] = out->dims[i - 1];
@@ -185,6 +221,20 @@ stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t
     out->dims[at] = length;
     out->open[at] = open_length;
     return TRUE;
+}
+
+KilnType
+kiln_onnx_element(const KilnType *whole, int64_t axis)
+{
+    KilnType type = *whole;
+    if (whole->rank < 0)
+        return type;
+    type.rank--;
+    for (int i = kiln_type_axis(whole, axis); i < type.rank; i++) {
+        type.dims[i] = whole->dims[i + 1];
+        type.open[i] = whole->open[i + 1];
+    }
+    return type;
 }
 
 /* The type that the model states for output @i of the body; false where it states none. */
@@ -226,8 +276,9 @@ skip_loop(KilnOnnxCall *call, uint32_t carried, GError **error)
     uint32_t n = (uint32_t)call->node->proto->n_output;
     if (!attr || !attr->graph)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "attribute 'body' is no graph");
-    if (!check_count(call, "results of the body", n + 1, attr->graph->outputs->len, error) ||
-        (n < carried && !check_count(call, "results", carried, n, error)))
+    if (!kiln_onnx_check_count(call, "results of the body", n + 1, attr->graph->outputs->len,
+                               error) ||
+        (n < carried && !kiln_onnx_check_count(call, "results", carried, n, error)))
         return FALSE;
     const KilnType *elements = body_types(call, attr->graph, carried, n, error);
     if (!elements)
@@ -239,7 +290,7 @@ skip_loop(KilnOnnxCall *call, uint32_t carried, GError **error)
         if (i < carried) {
             value = kiln_onnx_build1(call, KILN_OP_identity, NULL, call->operands[i + 2], error);
         } else {
-            if (!stacked(call, &elements[i], 0, 0, NULL, &type, error))
+            if (!kiln_onnx_stacked(call, &elements[i], 0, 0, NULL, &type, error))
                 return FALSE;
             if (!kiln_loop_idle_type(&type, &type))
                 return kiln_onnx_unsupported(call, error, "the rank of result %u is not known", i);
@@ -251,6 +302,24 @@ skip_loop(KilnOnnxCall *call, uint32_t carried, GError **error)
             return FALSE;
     }
     return TRUE;
+}
+
+/* What says how often the body runs is one number or flag. */
+static gboolean
+check_loop(const KilnOnnxCall *call, const KilnFunction *body, const KilnType *arguments,
+           uint32_t carried, GError **error)
+{
+    const KilnValue *again = kiln_function_return(body)->operands[0].value;
+    for (uint32_t i = 0; i < carried; i++) {
+        if (!kiln_onnx_check_argument(call, body, i + 2, &arguments[i + 2], false, error))
+            return FALSE;
+    }
+    return kiln_onnx_check_one(call, "input 0 of the body, the iteration",
+                               &kiln_function_argument(body, 0)->value, KILN_DTYPE_i64, error) &&
+           kiln_onnx_check_one(call, "input 1 of the body, the condition",
+                               &kiln_function_argument(body, 1)->value, KILN_DTYPE_bool, error) &&
+           kiln_onnx_check_one(call, "output 0 of the body, the condition", again, KILN_DTYPE_bool,
+                               error);
 }
 
 /* Operands (M, condition, carried…); body (i, condition, carried…) gives (condition, carried…,
@@ -270,24 +339,30 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
             return FALSE;
         arguments[i + 2] = kiln_type_unranked(value->type.dtype);
     }
+    if (!kiln_onnx_check_one(call, "trip count", kiln_onnx_operand(call, 0), KILN_DTYPE_i64,
+                             error) ||
+        !kiln_onnx_check_one(call, "condition", kiln_onnx_operand(call, 1), KILN_DTYPE_bool, error))
+        return FALSE;
     if (kiln_loop_is_idle(kiln_onnx_operand(call, 0), kiln_onnx_operand(call, 1)))
         return skip_loop(call, carried, error);
     KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, carried + 2, error);
-    if (!body || !check_types(call, body, error) ||
-        !check_count(call, "inputs of the body", carried + 2, body->arguments->len, error) ||
-        !check_count(call, "results of the body", (uint32_t)call->node->proto->n_output + 1,
-                     n_results(body), error))
+    if (!body || !kiln_onnx_check_region(call, body, error) ||
+        !kiln_onnx_check_count(call, "inputs of the body", carried + 2, body->arguments->len,
+                               error) ||
+        !kiln_onnx_check_count(call, "results of the body",
+                               (uint32_t)call->node->proto->n_output + 1, n_results(body), error) ||
+        !check_loop(call, body, arguments, carried, error))
         return FALSE;
     kiln_onnx_attrs(call, loop)->body = body;
     call->n_operands = carried + 2; /* with absent ones at the end */
     call->n_results = (uint32_t)call->node->proto->n_output;
     if (call->n_results < carried)
-        return check_count(call, "results", carried, call->n_results, error);
-    KilnType *types = types_new(call, call->n_results);
+        return kiln_onnx_check_count(call, "results", carried, call->n_results, error);
+    KilnType *types = kiln_onnx_flow_types(call, call->n_results);
     for (uint32_t i = 0; i < call->n_results; i++) {
         const KilnType *inner = result_type(body, i + 1);
         if (i >= carried) {
-            if (!stacked(call, inner, 0, KILN_DIM_UNKNOWN, NULL, &types[i], error))
+            if (!kiln_onnx_stacked(call, inner, 0, KILN_DIM_UNKNOWN, NULL, &types[i], error))
                 return FALSE;
             continue;
         }
@@ -297,90 +372,6 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
                                    "carried value %u begins as %s and becomes %s", i,
                                    kiln_dtype_name(start->dtype), kiln_dtype_name(inner->dtype));
         types[i] = kiln_type_join(start, inner); /* no iteration leaves it as it began */
-    }
-    return TRUE;
-}
-
-/* --- Scan --- */
-
-/* The type of a slice of @whole across @axis, which it has. */
-static KilnType
-scan_argument(const KilnType *whole, int64_t axis)
-{
-    KilnType type = *whole;
-    if (whole->rank < 0)
-        return type;
-    type.rank--;
-    for (int i = kiln_type_axis(whole, axis); i < type.rank; i++) {
-        type.dims[i] = whole->dims[i + 1];
-        type.open[i] = whole->open[i + 1];
-    }
-    return type;
-}
-
-/* The types of the body's arguments, and the length that is scanned. */
-static gboolean
-scan_arguments(KilnOnnxCall *call, uint32_t n_results, KilnType *arguments, int64_t *out_length,
-               const KilnDim **out_open, GError **error)
-{
-    const KilnAttrs_scan *attrs = kiln_onnx_attrs(call, scan);
-    g_autofree const KilnType **types = g_new0(const KilnType *, (gsize)call->n_operands + 1);
-    *out_length = KILN_DIM_UNKNOWN;
-    *out_open = NULL;
-    for (uint32_t i = 0; i < call->n_operands; i++) {
-        const KilnValue *value = kiln_onnx_need(call, i, error);
-        if (!value)
-            return FALSE;
-        types[i] = &value->type;
-        arguments[i] = value->type;
-    }
-    if (!kiln_scan_check(attrs, types, call->n_operands, n_results, error)) {
-        kiln_prefix_error(error, "%s (Scan): ", call->label);
-        return FALSE;
-    }
-    uint32_t states = call->n_operands - (uint32_t)attrs->num_scan_inputs;
-    for (uint32_t i = states; i < call->n_operands; i++) {
-        int64_t axis = kiln_ints_at(attrs->scan_input_axes, i - states, 0);
-        arguments[i] = scan_argument(types[i], axis);
-        if (types[i]->rank > 0 && *out_length < 0) {
-            int at = kiln_type_axis(types[i], axis);
-            *out_length = types[i]->dims[at];
-            *out_open = *out_open ? *out_open : types[i]->open[at];
-        }
-    }
-    if (*out_length >= 0)
-        *out_open = NULL;
-    return TRUE;
-}
-
-gboolean
-kiln_onnx_convert_scan(KilnOnnxCall *call, GError **error)
-{
-    if (!kiln_onnx_read_attrs(call, error))
-        return FALSE;
-    KilnAttrs_scan *attrs = kiln_onnx_attrs(call, scan);
-    uint32_t n = call->n_operands, outputs = (uint32_t)call->node->proto->n_output;
-    g_autofree KilnType *arguments = g_new0(KilnType, n + 1);
-    int64_t length;
-    const KilnDim *open_length;
-    if (!scan_arguments(call, outputs, arguments, &length, &open_length, error))
-        return FALSE;
-    uint32_t states = n - (uint32_t)attrs->num_scan_inputs;
-    KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, n, error);
-    if (!body || !check_types(call, body, error) ||
-        !check_count(call, "inputs of the body", n, body->arguments->len, error) ||
-        !check_count(call, "results of the body", outputs, n_results(body), error))
-        return FALSE;
-    attrs->body = body;
-    call->n_results = n_results(body);
-    KilnType *types = types_new(call, call->n_results);
-    for (uint32_t i = 0; i < call->n_results; i++) {
-        types[i] = *result_type(body, i);
-        if (i < states)
-            continue;
-        int64_t axis = kiln_ints_at(attrs->scan_output_axes, i - states, 0);
-        if (!stacked(call, result_type(body, i), axis, length, open_length, &types[i], error))
-            return FALSE;
     }
     return TRUE;
 }

@@ -43,7 +43,7 @@ bool kiln_verify_result_names(KilnVerify *verify);
 
 /** Checks attributes of the current node, signatures of its subgraphs, and its callee. */
 bool kiln_verify_attrs(KilnVerify *verify);
-/** Checks types and attributes of the current node where it is a branch or loop, whose subgraphs have
+/** Checks types and attributes of the current node where it is a branch or loop. Its subgraphs have
  * the right numbers of arguments and results. */
 bool kiln_verify_flow(KilnVerify *verify);
 

@@ -20,6 +20,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
+HEAD_8 = '<ir_version: 3, opset_import: ["" : 8]>\n'
 CASES = {}
 
 
@@ -40,11 +41,11 @@ def stack(parts, shape, axis=0):
     return np.stack(parts, axis) if parts else np.zeros(shape, np.float32)
 
 
-def case(*sets, reference=True, runtime=True):
+def case(*sets, reference=True, runtime=True, head=HEAD):
     """Registers a case: the function's text is its model, its results are the outputs. Each set is the inputs in order.
     @reference, @runtime: whether the package's evaluator and onnxruntime follow the standard here."""
     def register(function):
-        CASES[function.__name__] = (HEAD + function.__doc__, function, sets, (reference, runtime))
+        CASES[function.__name__] = (head + function.__doc__, function, sets, (reference, runtime))
         return function
     return register
 
@@ -408,6 +409,49 @@ def scan_counts(x):
          }> (x)
        }"""
     return np.maximum(x, 0).sum(1),
+
+
+def scan_batches(lengths, s, x, y):
+    """The Scan of opset 8 with a state, x scanned forward and y backward."""
+    last, sums, others = s.copy(), np.zeros_like(x), np.zeros(x.shape[:2], np.float32)
+    for b, n in enumerate(lengths):
+        for i in range(n):
+            p, q = x[b, i], y[b, n - 1 - i]
+            last[b] += p * q
+            sums[b, i], others[b, i] = last[b], (p - q).sum()
+    return last, sums, others
+
+
+@case((f32(3, 2), f32(3, 4, 2), f32(3, 4, 2) + 1), (f32(1, 2), f32(1, 2, 2), f32(1, 2, 2)), reference=False, head=HEAD_8)
+def scan_8(s, x, y):
+    """g (float[b,2] s, float[b,n,2] x, float[b,n,2] y) => (float[b,2] last, float[b,n,2] sums, float[b,n] others) {
+         last, sums, others = Scan <num_scan_inputs = 2, directions = [0, 1],
+           body = b (float[2] a, float[2] p, float[2] q) => (float[2] t, float[2] u, float w) {
+             pq = Mul (p, q)
+             t = Add (a, pq)
+             u = Identity (t)
+             d = Sub (p, q)
+             w = ReduceSum <keepdims = 0> (d)
+           }> ("", s, x, y)
+       }"""
+    return scan_batches([x.shape[1]] * len(x), s, x, y)
+
+
+@case((i64([2, 4, 1]), f32(3, 2), f32(3, 4, 2), f32(3, 4, 2) + 1), (i64([1]), f32(1, 2), f32(1, 3, 2), f32(1, 3, 2)),
+      (i64([3, 3]), f32(2, 2), f32(2, 3, 2), f32(2, 3, 2) - 1), reference=False, head=HEAD_8)
+def scan_8_lengths(lengths, s, x, y):
+    """g (int64[b] lengths, float[b,2] s, float[b,n,2] x, float[b,n,2] y)
+             => (float[b,2] last, float[b,n,2] sums, float[b,n] others) {
+         last, sums, others = Scan <num_scan_inputs = 2, directions = [0, 1],
+           body = b (float[2] a, float[2] p, float[2] q) => (float[2] t, float[2] u, float w) {
+             pq = Mul (p, q)
+             t = Add (a, pq)
+             u = Identity (t)
+             d = Sub (p, q)
+             w = ReduceSum <keepdims = 0> (d)
+           }> (lengths, s, x, y)
+       }"""
+    return scan_batches(lengths, s, x, y)
 
 
 def same(found, expected):

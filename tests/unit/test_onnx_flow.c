@@ -252,6 +252,25 @@ graph_of_scan(const char *x, const char *y, int64_t scanned, GByteArray *attr)
     return graph;
 }
 
+/* The same in the form of opset 8, with @lengths (NULL: none) of @dtype in front. */
+static GByteArray *
+graph_of_scan_8(const char *lengths, int dtype, int64_t scanned, GByteArray *directions,
+                const char *x)
+{
+    GByteArray *body = onnx_graph_new("b"), *graph = onnx_graph_new("g");
+    onnx_input(body, "p", ONNX_F32, NULL);
+    onnx_input(body, "q", ONNX_F32, NULL);
+    onnx_node(body, "Mul", "p,q", "u", NULL);
+    onnx_output(body, "u", ONNX_F32, NULL);
+    onnx_input(graph, "n", dtype, lengths ? lengths : "3");
+    onnx_input(graph, "x", ONNX_F32, x);
+    onnx_input(graph, "y", ONNX_F32, "3,4");
+    onnx_node(graph, "Scan", lengths ? "n,x,y" : ",x,y", "all", onnx_graph("body", body),
+              onnx_int("num_scan_inputs", scanned), directions, NULL);
+    onnx_output(graph, "all", ONNX_F32, NULL);
+    return graph;
+}
+
 static GByteArray *
 pair(const char *name, int64_t a, int64_t b)
 {
@@ -281,5 +300,61 @@ Test(onnx_flow, scans_say_what_does_not_fit)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
         onnx_expect_error(graph_of_scan(cases[i].x, cases[i].y, cases[i].scanned, pair(cases[i].attr, cases[i].a, cases[i].b)),
                           13, cases[i].code, cases[i].error);
+}
+
+Test(onnx_flow, scans_of_opset_8_say_what_does_not_fit)
+{
+    static const struct {
+        const char *lengths;
+        int dtype;
+        int64_t scanned, direction;
+        const char *x;
+        KilnError code;
+        const char *error;
+    } cases[] = {
+        { NULL, ONNX_I64, 3, 0, "3,4", KILN_ERROR_INVALID, "num_scan_inputs: expected 1 to the number of operands behind sequence_lens, found 3 of 3 operands" },
+        { NULL, ONNX_I64, 0, 0, "3,4", KILN_ERROR_INVALID, "num_scan_inputs: expected 1 to" },
+        { NULL, ONNX_I64, 2, 3, "3,4", KILN_ERROR_INVALID, "directions: expected 0 (forward) or 1 (backward), found 3" },
+        { NULL, ONNX_I64, 2, 0, "2,4", KILN_ERROR_SHAPE, "expected length 2 along its axis, as operand 0 has, found 3" },
+        { NULL, ONNX_I64, 2, 0, "3,5", KILN_ERROR_SHAPE, "expected length 5 along its axis, as operand 0 has, found 4" },
+        { NULL, ONNX_I64, 2, 0, "3", KILN_ERROR_SHAPE, "expected an axis of rank 0 to scan" },
+        { "3", ONNX_F32, 2, 0, "3,4", KILN_ERROR_TYPE, "sequence_lens: expected a list of i64, found f32[3]" },
+        { "3,1", ONNX_I64, 2, 0, "3,4", KILN_ERROR_TYPE, "sequence_lens: expected a list of i64, found i64[3,1]" },
+        { "2", ONNX_I64, 2, 0, "3,4", KILN_ERROR_SHAPE, "expected length 2 along its axis, as operand 0 has, found 3" },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        onnx_expect_error(graph_of_scan_8(cases[i].lengths, cases[i].dtype, cases[i].scanned, pair("directions", 0, cases[i].direction), cases[i].x),
+                          8, cases[i].code, cases[i].error);
+}
+
+/* A Loop of trips f32, or with a condition i64, or a body whose inputs have other types. */
+Test(onnx_flow, loops_say_what_does_not_fit)
+{
+    static const struct {
+        int trips, condition, iteration, again, carried;
+        const char *error;
+    } cases[] = {
+        { ONNX_F32, ONNX_BOOL, ONNX_I64, ONNX_BOOL, ONNX_F32, "trip count: expected one i64, found f32[]" },
+        { ONNX_I64, ONNX_I64, ONNX_I64, ONNX_BOOL, ONNX_F32, "condition: expected one bool, found i64[]" },
+        { ONNX_I64, ONNX_BOOL, ONNX_F32, ONNX_BOOL, ONNX_F32, "input 0 of the body, the iteration: expected one i64, found f32[]" },
+        { ONNX_I64, ONNX_BOOL, ONNX_I64, ONNX_F32, ONNX_F32, "input 1 of the body, the condition: expected one bool, found f32[]" },
+        { ONNX_I64, ONNX_BOOL, ONNX_I64, ONNX_BOOL, ONNX_I64, "input 2 of the body: expected f32[*], found i64[2]" },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        GByteArray *body = onnx_graph_new("b"), *graph = onnx_graph_new("g");
+        onnx_input(body, "i", cases[i].iteration, "");
+        onnx_input(body, "go", cases[i].again, "");
+        onnx_input(body, "v", cases[i].carried, "2");
+        onnx_node(body, "Identity", "go", "on", NULL);
+        onnx_node(body, "Neg", "v", "w", NULL);
+        onnx_output(body, "on", cases[i].again, "");
+        onnx_output(body, "w", cases[i].carried, NULL);
+        onnx_input(graph, "n", cases[i].trips, "");
+        onnx_input(graph, "c", cases[i].condition, "");
+        onnx_input(graph, "x", ONNX_F32, "2");
+        onnx_node(graph, "Loop", "n,c,x", "y", onnx_graph("body", body), NULL);
+        onnx_output(graph, "y", ONNX_F32, NULL);
+        onnx_expect_error(graph, 13, KILN_ERROR_TYPE, cases[i].error);
+    }
 }
 // clang-format on
