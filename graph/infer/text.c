@@ -43,6 +43,21 @@ KILN_INFER(string_split)
     return TRUE;
 }
 
+/* An empty string stands for none. */
+static void
+set_one_or_more(KilnInfer *in, int d)
+{
+    KilnType *type = &in->out[0];
+    int64_t least, most;
+    if (!kiln_type_knows_dim(type, d))
+        return;
+    kiln_type_dim_range(type, d, &least, &most);
+    if (least < 1)
+        kiln_type_set_dim(
+            type, d,
+            kiln_dim_max(in->dims, kiln_type_dim(type, d, in->dims), kiln_dim_number(in->dims, 1)));
+}
+
 KILN_INFER(string_normalizer)
 {
     const KilnType *x = kiln_infer_type(in, 0);
@@ -58,6 +73,8 @@ KILN_INFER(string_normalizer)
         kiln_dim_set(&in->out[0], 0, 1);
     if (x->rank >= 1 && attrs->stopwords.n)
         set_count(in, x->rank - 1, attrs->count);
+    else if (x->rank >= 1)
+        set_one_or_more(in, x->rank - 1);
     return TRUE;
 }
 

@@ -171,3 +171,32 @@ Test(runtime_texts, whose_number_data_decides)
         expect_texts(session, 2, 1, WORDS(""));
     }
 }
+
+/* An empty string stands for none, whether there are stopwords or not. */
+Test(runtime_texts, of_which_there_are_none)
+{
+    static const char *const models[] = {
+        "graph @f(%a: string[N]) {\n"
+        "  %s = string_normalizer(%a) {stopwords=[\"the\"]} : string[?]\n"
+        "  %t = string_normalizer(%a) : string[max(N,1)]\n"
+        "  return %s, %t\n}\ndims {\n  N: least=0\n}\n",
+        "graph @f(%a: string[N]) {\n"
+        "  %s = string_normalizer(%a) {stopwords=[\"the\"]} : string[?]\n"
+        "  %t = string_normalizer(%a) {case_change_action=\"LOWER\"} : string[?]\n"
+        "  return %s, %t\n}\n",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(models); i++) {
+        g_autoptr(KilnSession) session = session_of(models[i]);
+        const KilnText *a[2] = { &x, &x };
+        for (int k = 0; k < 2; k++) {
+            bind_shaped(session, 0, a, DIMS(2));
+            run(session);
+            expect_texts(session, 0, 2, WORDS("x", "x"));
+            expect_texts(session, 1, 2, WORDS("x", "x"));
+            bind_shaped(session, 0, a, DIMS(0));
+            run(session);
+            expect_texts(session, 0, 1, WORDS(""));
+            expect_texts(session, 1, 1, WORDS(""));
+        }
+    }
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* string_normalizer: the strings that are no stopwords, densely from the start of operand 0, in
- * lower or upper case. Operand 1: how many these are. Where all are stopwords it is 1: an empty
+ * lower or upper case. Operand 1: how many these are. Where there are none it is 1: an empty
  * string.
  *
  * Each character changes by itself: one whose other case has several characters stays, and no
@@ -83,7 +83,7 @@ kiln_ref_string_normalizer(const KilnKernelArgs *args)
         change_case(change, text, bytes);
         kept++;
     }
-    if (!kept && attrs->stopwords.n)
+    if (!kept)
         result[kept++] = NULL;
     for (int64_t i = kept; i < ref_elements(ref_type(args, 0)); i++)
         result[i] = NULL; /* addresses of nothing are read by nobody, not even by mistake */
