@@ -257,7 +257,8 @@ stand_function(const Standing *standing, KilnFunction *function, GError **error)
     }
     kiln_foreach_node (node, function) {
         kiln_foreach_region (region, node) {
-            if (kiln_op_is_flow(node->op) && !stand_function(standing, region, error))
+            if (kiln_op_is_flow(node->op) && !kiln_region_refusal(region) &&
+                !stand_function(standing, region, error))
                 return FALSE;
         }
         for (uint32_t r = 0; r < node->n_results; r++) {

@@ -9,6 +9,8 @@
 #include "graph/op/flow.h"
 #include "graph/op/structure.h"
 
+#include <string.h>
+
 bool
 kiln_op_is_flow(KilnOp op)
 {
@@ -28,6 +30,17 @@ kiln_flow_dims(const KilnNode *node)
     default:
         return NULL;
     }
+}
+
+bool
+kiln_flow_is_listed(const KilnNode *node, const char *name)
+{
+    const KilnStrings *dims = kiln_flow_dims(node);
+    for (uint32_t i = 0; name && dims && i < dims->n; i++) {
+        if (strcmp(dims->v[i], name) == 0)
+            return true;
+    }
+    return false;
 }
 
 void

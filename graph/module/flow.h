@@ -15,6 +15,8 @@
 bool kiln_op_is_flow(KilnOp op);
 /** The list `dims` of @node; NULL where it is no such node. */
 KilnStrings *kiln_flow_dims(const KilnNode *node);
+/** True where the list has @name, which may be NULL. */
+bool kiln_flow_is_listed(const KilnNode *node, const char *name);
 /** How many operands of @node, a `loop` or `scan`, are not carried and come first, and how many are
  * carried. */
 void kiln_flow_carried(const KilnNode *node, uint32_t *out_first, uint32_t *out_n);

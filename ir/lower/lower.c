@@ -692,15 +692,15 @@ name_of_region(const KilnLower *l, const KilnFunction *region)
     return g_string_free(name, FALSE);
 }
 
-/* The results that @node has, with some number for what only a run knows. */
+/* The result that @node has: 1 where only the run of a branch knows the dim. */
 static gboolean
 refuse_result(KilnIRFunction *ir, const KilnNode *node, uint32_t r, const char *reason,
               const char *region, GError **error)
 {
     KilnType type = node->results[r].type;
     for (int d = 0; d < type.rank; d++) {
-        type.dims[d] = type.open[d] ? 1 : MAX(type.dims[d], 1);
-        type.open[d] = NULL;
+        if (type.dims[d] < 0 || kiln_flow_is_listed(node, kiln_type_dim_name(&type, d)))
+            kiln_type_set_dim(&type, d, kiln_dim_number(ir->module->dims, 1));
     }
     const KilnInstrAttrs_refuse attrs = { .reason = reason };
     KilnBuffer *output = kiln_ir_add_buffer(ir, KILN_BUFFER_OUTPUT, node->results[r].name, &type);

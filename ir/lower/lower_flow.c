@@ -11,8 +11,6 @@
 #include "ir/lower/lower_priv.h"
 #include "ir/open.h"
 
-#include <string.h>
-
 /* An instruction that is put together. */
 typedef struct {
     KilnLower *l;
@@ -60,17 +58,6 @@ alloc_list(const Flow *flow, const char *what, int64_t n)
 
 /* --- results --- */
 
-static bool
-is_listed(const KilnNode *node, const char *name)
-{
-    const KilnStrings *dims = kiln_flow_dims(node);
-    for (uint32_t i = 0; name && i < dims->n; i++) {
-        if (strcmp(dims->v[i], name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Notes which dims of result @r a run decides, dim @from of the value as dim 0 of what the function
  * gives. True where there is one. */
 static bool
@@ -80,7 +67,7 @@ add_decided(Flow *flow, uint32_t r, const int *dim_of)
     bool any = false;
     for (int d = 0; d < type->rank; d++) {
         int from = dim_of ? dim_of[d] : d;
-        if (!is_listed(flow->node, kiln_type_dim_name(type, from)))
+        if (!kiln_flow_is_listed(flow->node, kiln_type_dim_name(type, from)))
             continue;
         int64_t pair[] = { r, d };
         const KilnDim *name = type->open[from];

@@ -474,3 +474,47 @@ Test(flow, loops_over_constants_draw_again)
     run(session);
     cr_expect(memcmp(&first, kiln_session_output(session, 0, NULL, NULL), sizeof first) != 0);
 }
+
+/* A branch that does not fit stands beside one whose dims data decides. It refuses where it is
+ * taken, with its reason, and does no harm otherwise. */
+Test(flow, a_refused_branch_beside_a_decided_one)
+{
+    static const char text[] =
+        "graph @f(%c: bool[], %e: bool[], %x: f32[2,2], %w: f32[3]) {\n"
+        "  %y = if(%c) then {\n"
+        "    %t = concat(%x, %x) {axis=0} : f32[4,2]\n"
+        "    return %t\n"
+        "  } else {\n"
+        "    %u = neg(%x) : f32[2,2]\n"
+        "    return %u\n"
+        "  } : f32[?,2]\n"
+        "  %z = if(%e) then {\n"
+        "    %refused = unknown() {reason=\"it does not fit\", mismatch=true} : f32[?,2]\n"
+        "    return %refused\n"
+        "  } else {\n"
+        "    %v = add(%y, %y) : f32[?,2]\n"
+        "    return %v\n"
+        "  } : f32[?,2]\n"
+        "  return %z\n}\n";
+    g_autoptr(KilnSession) session = session_of(text);
+    const float x[] = { 1, 2, 3, 4 }, w[3] = { 0 };
+    for (uint8_t c = 0; c < 2; c++) {
+        uint8_t e = 0;
+        bind(session, 0, &c, sizeof c);
+        bind(session, 1, &e, sizeof e);
+        bind(session, 2, x, sizeof x);
+        bind(session, 3, w, sizeof w);
+        run(session);
+        if (c)
+            expect_floats(session, 0, FLOATS(2, 4, 6, 8, 2, 4, 6, 8), DIMS(4, 2));
+        else
+            expect_floats(session, 0, FLOATS(-2, -4, -6, -8), DIMS(2, 2));
+        e = 1;
+        bind(session, 1, &e, sizeof e);
+        GError *error = NULL;
+        cr_expect_not(kiln_session_run(session, &error));
+        cr_expect(error && strstr(error->message, "it does not fit"), "%s",
+                  error ? error->message : "no error");
+        g_clear_error(&error);
+    }
+}
