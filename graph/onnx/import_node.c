@@ -166,6 +166,32 @@ make_node(KilnOnnxCall *call, KilnOp op, const void *attrs, const KilnType *type
                          error);
 }
 
+static bool
+is_operand(const KilnOnnxCall *call, const KilnValue *value)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    for (size_t i = 0; i < proto->n_input; i++) {
+        if (*proto->input[i] && kiln_onnx_lookup(call->scope, proto->input[i]) == value)
+            return true;
+    }
+    return false;
+}
+
+/* An operand that is a result, too, keeps its name: the result is a copy. */
+static gboolean
+copy_operands(KilnOnnxCall *call, GError **error)
+{
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        KilnValue *value = call->results[i];
+        if (!value || !is_operand(call, value))
+            continue;
+        call->results[i] = kiln_onnx_build1(call, KILN_OP_identity, NULL, value, error);
+        if (!call->results[i])
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean
 convert(KilnOnnxCall *call, const KilnOnnxRow *row, GError **error)
 {
@@ -175,7 +201,7 @@ convert(KilnOnnxCall *call, const KilnOnnxRow *row, GError **error)
         !kiln_onnx_read_attrs(call, error) || !kiln_onnx_check_taken(call, error))
         return FALSE;
     if (call->results)
-        return TRUE;
+        return copy_operands(call, error);
     bool counted = kiln_op_has(call->op, KILN_TRAIT_REGION); /* by the arguments of its body */
     while (!counted && call->n_operands && !call->operands[call->n_operands - 1])
         call->n_operands--;

@@ -265,3 +265,43 @@ kiln_onnx_require_rank(const KilnOnnxCall *call, uint32_t i, int min, int max, G
                                         "operand %u: expected rank %d to %d, found %s", i, min, max,
                                         found);
 }
+
+static char *
+dims_text(const int64_t *dims, int rank)
+{
+    GString *text = g_string_new("[");
+    for (int d = 0; d < rank; d++) {
+        if (dims[d] < 0)
+            g_string_append_printf(text, "%s?", d ? "," : "");
+        else
+            g_string_append_printf(text, "%s%" G_GINT64_FORMAT, d ? "," : "", dims[d]);
+    }
+    return g_string_free(g_string_append_c(text, ']'), FALSE);
+}
+
+gboolean
+kiln_onnx_require_shape(const KilnOnnxCall *call, uint32_t i, const int64_t *dims, int rank,
+                        GError **error)
+{
+    const KilnValue *value = kiln_onnx_operand(call, i);
+    bool good = true;
+    if (!value)
+        return TRUE;
+    if (!kiln_onnx_require_rank(call, i, rank, rank, error))
+        return FALSE;
+    for (int d = 0; d < rank; d++)
+        good &= dims[d] < 0 || value->type.dims[d] < 0 || value->type.dims[d] == dims[d];
+    if (good)
+        return TRUE;
+    g_autofree char *expected = dims_text(dims, rank);
+    g_autofree char *found = kiln_type_to_string(&value->type);
+    return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error, "operand %u: expected %s, found %s", i,
+                           expected, found);
+}
+
+int64_t
+kiln_onnx_one_or(const KilnOnnxCall *call, uint32_t i, int dim, int64_t number)
+{
+    const KilnValue *value = kiln_onnx_operand(call, i);
+    return value && value->type.rank > dim && value->type.dims[dim] == 1 ? 1 : number;
+}

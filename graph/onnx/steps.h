@@ -92,5 +92,14 @@ KilnValue *kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a,
 /** Checks that operand @i has a rank from @min to @max. */
 gboolean kiln_onnx_require_rank(const KilnOnnxCall *call, uint32_t i, int min, int max,
                                 GError **error);
+/** Checks that operand @i has the @rank dims of @dims, as far as they are known. A dim of -1 may be
+ * any number. */
+gboolean kiln_onnx_require_shape(const KilnOnnxCall *call, uint32_t i, const int64_t *dims,
+                                 int rank, GError **error);
+#define KILN_ONNX_REQUIRE_DIMS(call, i, error, ...)                                                \
+    kiln_onnx_require_shape((call), (i), (int64_t[]){ __VA_ARGS__ },                               \
+                            sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (error))
+/** 1 where dim @dim of operand @i is 1, else @number: what it must be if it may broadcast. */
+int64_t kiln_onnx_one_or(const KilnOnnxCall *call, uint32_t i, int dim, int64_t number);
 
 #endif

@@ -210,7 +210,15 @@ def projected_cases():
     yield multi("past", q, k, v, bias, None, None, *pasts, results=three)
     yield multi("past, one way", q, ("k", draw.floats(2, 3, 8)), ("v", draw.floats(2, 3, 8)), None, None, None, *pasts,
                 results=three, unidirectional=1)
+    for rows, keys, past in (3, 5, 0), (5, 3, 0), (1, 5, 0), (1, 3, 4), (3, 5, 4), (5, 3, 4):
+        causal = [("q", draw.floats(2, rows, 8)), ("k", draw.floats(2, keys, 8)), ("v", draw.floats(2, keys, 8)), None, None, None]
+        causal += [(name, draw.floats(2, 2, past, 4)) for name in ("pk", "pv")] if past else []
+        dims = {"q": ["b", "s", 8], "k": ["b", "t", 8], "v": ["b", "t", 8], "pk": ["b", 2, "p", 4], "pv": ["b", 2, "p", 4]}
+        for form in None, dims:
+            yield multi(f"one way, {rows} rows, {keys} keys, {past} before, {'open' if form else 'known'}", *causal, results=three,
+                        unidirectional=1, dims=form)
     final = [("k", draw.floats(2, 2, 5, 4)), ("v", draw.floats(2, 2, 5, 4))]
+    yield multi("keys with heads, one way, results", q, *final, results=three, unidirectional=1)
     yield multi("keys with heads", q, *final)
     yield multi("keys with heads, bias", q, *final, bias)
     packed = draw.floats(2, 3, 2, 3, 4)
@@ -223,6 +231,10 @@ def projected_cases():
     row = [(name, draw.floats(2, 1, 8)) for name in "qkv"]
     length, beams = ("n", np.array([3], np.int32)), ("beams", np.array([[[0, 1, 0, 1, 0, 0], [1, 0, 0, 1, 0, 0]]], np.int32))
     yield multi("a buffer", *row, None, None, None, *pasts, length, results=three)
+    for way in 0, 1:
+        some = [(name, draw.floats(2, 2, 8)) for name in "qkv"]
+        yield multi(f"several rows into a buffer, one way: {way}", *some, None, None, None, *pasts, length, results=three,
+                    unidirectional=way, dims={name: ["b", "s", 8] for name in "qkv"})
     yield multi("a buffer of beams", *row, None, None, None, *pasts, length, beams, results=three)
     yield multi("open", q, k, v, bias, None, None, *pasts, results=three,
                 dims={"q": ["b", "s", 8], "k": ["b", "t", 8], "v": ["b", "t", 8], "pk": ["b", 2, "p", 4], "pv": ["b", 2, "p", 4]})
@@ -233,6 +245,8 @@ def projected_cases():
     yield decoder("a buffer, bias", *row, None, None, *pasts, length, None, None, bias, **shared)
     yield decoder("a buffer, mask", *row, mask([1, 0, 1, 1], [0, 1, 1, 1]), None, *pasts, length, **shared)
     yield decoder("a buffer, bias of scores", *row, None, ("b", draw.floats(1, 2, 1, 4)), *pasts, length, **shared)
+    yield decoder("a buffer, scores", *row, None, None, *pasts, length, results=("y", "keys", "values", "scores"), output_qk=1,
+                  past_present_share_buffer=1)
     yield decoder("a buffer of beams", *row, None, None, *pasts, length, ("w", np.array([2], np.int32)), beams, **shared)
     yield decoder("a buffer, open", *row, None, None, *pasts, length, **shared,
                   dims={"q": ["b", 1, 8], "k": ["b", 1, 8], "v": ["b", 1, 8], "pk": ["b", 2, "p", 4], "pv": ["b", 2, "p", 4]})
@@ -251,6 +265,13 @@ def merged_cases():
     yield heads("ends", "Attention", [x, w, bias, ends])
     yield heads("ends and starts", "Attention", [x, w, bias, ("mask", np.array([3, 2, 0, 1], np.int32))])
     yield heads("ends and sums", "Attention", [x, w, bias, ("mask", np.array([3, 2, 0, 1, 3, 0, 3, 6], np.int32))])
+    yield heads("wide values", "Attention", [x, ("w!", draw.floats(6, 32)), ("bias!", draw.floats(32))], qkv_hidden_sizes=[8, 8, 16])
+    yield heads("without a bias", "Attention", [x, w], num_heads=4)
+    yield heads("a mask of one column", "Attention", [x, w, bias, ("mask", np.array([[0], [1]], np.int32))])
+    for shape in (0, 3, 6), (2, 0, 6):
+        for way in 0, 1:
+            yield heads(f"nothing {shape}, one way: {way}", "Attention", [("x", draw.floats(*shape)), w, bias], both, unidirectional=way,
+                        dims={"x": ["b", "s", 6]})
     yield heads("past, one way", "Attention", [x, w, bias, None, past], both, unidirectional=1)
     for kind in np.uint8, np.int8:
         x, w = ("x", draw.ints(0, 255, (2, 3, 6))), ("w!", draw.ints(0, 255, (6, 24)).astype(kind))

@@ -27,20 +27,35 @@ kiln_onnx_heads_read(KilnOnnxHeads *self, GError **error)
         !kiln_onnx_take_float(call, "scale", &self->scale, error) ||
         !kiln_onnx_take_float(call, "mask_filter_value", &self->filter, error))
         return FALSE;
-    return self->heads > 0 ||
+    if (self->heads < 1 || self->heads > INT32_MAX)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "num_heads: expected 1 or more, found %" G_GINT64_FORMAT,
+                               self->heads);
+    return self->causal == 0 || self->causal == 1 ||
            kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                           "num_heads: expected 1 or more, found %" G_GINT64_FORMAT, self->heads);
+                           "unidirectional: expected 0 or 1, found %" G_GINT64_FORMAT,
+                           self->causal);
 }
 
 KilnValue *
 kiln_onnx_heads_split(const KilnOnnxHeads *self, KilnValue *x)
 {
     static const int64_t perm[] = { 0, 2, 1, 3 };
+    const int64_t hidden = x ? x->type.dims[2] : -1;
+    if (!x)
+        return NULL;
+    if (hidden >= 0 && (hidden == 0 || hidden % self->heads != 0)) {
+        kiln_onnx_throw(self->call, KILN_ERROR_SHAPE, self->s.error,
+                        "expected a hidden size in multiples of %" G_GINT64_FORMAT
+                        " heads, found %" G_GINT64_FORMAT,
+                        self->heads, hidden);
+        return NULL;
+    }
     const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
-                                       KILN_ONNX_NUMBER(self->heads), KILN_ONNX_NUMBER(-1) };
-    return x ? kiln_onnx_step_transpose(&self->s, kiln_onnx_step_reshape(&self->s, x, extents, 4),
-                                        perm, 4)
-             : NULL;
+                                       KILN_ONNX_NUMBER(self->heads),
+                                       KILN_ONNX_NUMBER(hidden < 0 ? -1 : hidden / self->heads) };
+    return kiln_onnx_step_transpose(&self->s, kiln_onnx_step_reshape(&self->s, x, extents, 4), perm,
+                                    4);
 }
 
 /* --- masks --- */
@@ -55,7 +70,22 @@ as_bias(const KilnOnnxHeads *self, KilnValue *keep, float filter)
                            kiln_onnx_scalar(self->call, "masked", dtype, (double)filter));
 }
 
-/* Row i of the queries sees the keys up to i + keys - rows. */
+/* The last key that each row of queries sees: those of earlier steps, and of this step's as many as
+ * there are rows up to it. ONNX Runtime's kernel shows all of them to the last row. */
+static KilnValue *
+last_of_rows(const KilnOnnxHeads *self, KilnValue *rows, KilnValue *keys)
+{
+    const KilnOnnxSteps *s = &self->s;
+    KilnValue *count = kiln_onnx_count_to(s, rows);
+    if (!self->before)
+        return kiln_onnx_step_add(s, count, kiln_onnx_step_sub(s, keys, rows));
+    KilnValue *end =
+        kiln_onnx_step2(s, KILN_OP_equal, NULL, count, kiln_onnx_step_sub_number(s, rows, 1));
+    return kiln_onnx_step3(s, KILN_OP_where, NULL, end, keys,
+                           kiln_onnx_step_add(s, count, self->before));
+}
+
+/* Hides the keys that come later. */
 static KilnValue *
 causal_bias(const KilnOnnxHeads *self)
 {
@@ -63,8 +93,7 @@ causal_bias(const KilnOnnxHeads *self)
     const KilnOnnxSteps *s = &self->s;
     KilnValue *rows = kiln_onnx_step_extent(s, self->q, 2);
     KilnValue *keys = kiln_onnx_step_extent(s, self->k, 2);
-    KilnValue *last =
-        kiln_onnx_step_add(s, kiln_onnx_count_to(s, rows), kiln_onnx_step_sub(s, keys, rows));
+    KilnValue *last = last_of_rows(self, rows, keys);
     KilnValue *keep = kiln_onnx_step2(s, KILN_OP_less_or_equal, NULL, kiln_onnx_count_to(s, keys),
                                       kiln_onnx_step_unsqueeze(s, last, axis, 1));
     return as_bias(self, keep, -FLT_MAX);
@@ -90,9 +119,16 @@ keep_lengths(const KilnOnnxHeads *self, KilnValue *mask)
     const int64_t batch = self->q->type.dims[0], n = mask->type.dims[0];
     if (kiln_type_equal_dims(&mask->type, 0, &self->q->type, 0))
         return keep_beside(self, KILN_OP_less, mask);
-    if (batch < 0 || batch > INT32_MAX || (n != 2 * batch && n != 3 * batch + 2)) {
+    if (batch < 0 || batch > INT32_MAX || n < 0) {
         kiln_onnx_unsupported(self->call, s->error,
-                              "a mask of rank 1 that is not a length for each batch");
+                              "a mask of rank 1 that may be more than a length for each sample");
+        return NULL;
+    }
+    if (n != 2 * batch && n != 3 * batch + 2) {
+        kiln_onnx_throw(self->call, KILN_ERROR_SHAPE, s->error,
+                        "expected a mask of 1, 2 or 3 numbers (and 2 more) for each of "
+                        "%" G_GINT64_FORMAT " samples, found %" G_GINT64_FORMAT,
+                        batch, n);
         return NULL;
     }
     KilnValue *keep =
@@ -132,34 +168,58 @@ end_bias(const KilnOnnxHeads *self)
                    -INFINITY);
 }
 
+/* Checks what is added to scores of [batch, heads, rows, keys]. Of a buffer, the number of keys is
+ * not known. */
+static gboolean
+check_masks(const KilnOnnxHeads *self, uint32_t mask, uint32_t bias, GError **error)
+{
+    KilnOnnxCall *call = self->call;
+    const KilnValue *keep = kiln_onnx_operand(call, mask);
+    const int64_t *q = self->q->type.dims;
+    const int64_t keys = self->n_keys ? -1 : self->k->type.dims[2];
+    if (keep && (keep->type.rank < 1 || keep->type.rank > 3))
+        return kiln_onnx_unsupported(call, error, "a mask of rank %d", keep->type.rank);
+    if (keep && keep->type.rank == 2 && !KILN_ONNX_REQUIRE_DIMS(call, mask, error, q[0], keys))
+        return FALSE;
+    if (keep && keep->type.rank == 3 &&
+        !KILN_ONNX_REQUIRE_DIMS(call, mask, error, q[0], q[2], keys))
+        return FALSE;
+    return KILN_ONNX_REQUIRE_DIMS(call, bias, error, kiln_onnx_one_or(call, bias, 0, q[0]),
+                                  kiln_onnx_one_or(call, bias, 1, self->heads), q[2], keys);
+}
+
 static KilnValue *
 mask_bias(const KilnOnnxHeads *self, KilnValue *mask)
 {
-    if (mask->type.rank < 1 || mask->type.rank > 3) {
-        kiln_onnx_unsupported(self->call, self->s.error, "a mask of rank %d", mask->type.rank);
-        return NULL;
-    }
     return as_bias(self, mask->type.rank == 1 ? keep_lengths(self, mask) : keep_ones(self, mask),
                    self->filter);
 }
 
-/* The sum of all that is added to the scores, in *@out; NULL where there is nothing. A buffer has
- * the keys of one row of queries, which sees all of them. */
+/* What hides keys that come later, and rows of a buffer without a key, in *@out; NULL: nothing. */
+static gboolean
+sum_ends(const KilnOnnxHeads *self, KilnValue **out)
+{
+    const bool causal = self->causal && self->q->type.dims[2] != 1;
+    KilnValue *later = causal ? causal_bias(self) : NULL;
+    KilnValue *end = self->n_keys ? end_bias(self) : NULL;
+    *out = joined(&self->s, later, end);
+    return (later || !causal) && (end || !self->n_keys) && (*out || (!causal && !self->n_keys));
+}
+
+/* The sum of all that is added to the scores, in *@out; NULL where there is nothing. */
 static gboolean
 sum_masks(const KilnOnnxHeads *self, uint32_t mask, uint32_t bias, KilnValue **out)
 {
     KilnValue *keep = kiln_onnx_operand(self->call, mask);
     KilnValue *more = kiln_onnx_operand(self->call, bias);
-    const bool ends = self->causal || self->n_keys;
-    KilnValue *masked = keep ? mask_bias(self, keep) : NULL;
-    KilnValue *end = self->n_keys ? end_bias(self) : self->causal ? causal_bias(self) : NULL;
+    KilnValue *masked = keep ? mask_bias(self, keep) : NULL, *end;
     *out = NULL;
-    if ((keep && !masked) || (ends && !end))
+    if ((keep && !masked) || !sum_ends(self, &end))
         return FALSE;
     if (more && self->n_keys)
         more = kiln_onnx_as_long(&self->s, more, 3, self->k, 2);
     *out = joined(&self->s, joined(&self->s, masked, end), more);
-    return *out || (!keep && !ends && !more);
+    return *out || (!keep && !end && !more);
 }
 
 /* --- attention --- */
@@ -174,13 +234,23 @@ find_scale(KilnOnnxHeads *self, GError **error)
            kiln_onnx_unsupported(self->call, error, "a head size that is not known");
 }
 
+/* Sets result 3: @scores of the keys that there are. */
+static gboolean
+show(const KilnOnnxHeads *self, KilnValue *scores)
+{
+    if (self->n_keys)
+        scores = kiln_onnx_step_slice_to(&self->s, scores, 3, 0, self->n_keys);
+    return kiln_onnx_set_result(self->call, 3, scores);
+}
+
 gboolean
 kiln_onnx_heads_attend(KilnOnnxHeads *self, uint32_t mask, uint32_t bias, GError **error)
 {
     static const int64_t swap[] = { 0, 1, 3, 2 }, back[] = { 0, 2, 1, 3 };
     const KilnOnnxSteps *s = &self->s;
     KilnValue *masks;
-    if (!find_scale(self, error) || !sum_masks(self, mask, bias, &masks))
+    if (!find_scale(self, error) || !check_masks(self, mask, bias, error) ||
+        !sum_masks(self, mask, bias, &masks))
         return FALSE;
     KilnValue *keys = kiln_onnx_step_transpose(s, self->k, swap, 4);
     KilnValue *scores =
@@ -190,9 +260,10 @@ kiln_onnx_heads_attend(KilnOnnxHeads *self, uint32_t mask, uint32_t bias, GError
     KilnValue *weights =
         kiln_onnx_step1(s, KILN_OP_softmax, &(KilnAttrs_softmax){ .axis = -1 }, scores);
     KilnValue *y = kiln_onnx_step_transpose(s, kiln_onnx_step_matmul(s, weights, self->v), back, 4);
-    if (!y || (self->shows && !kiln_onnx_set_result(self->call, 3, scores)))
+    if (!y || (self->shows && !show(self, scores)))
         return FALSE;
+    const int64_t size = y->type.dims[3];
     const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(y, 0), KILN_ONNX_DIM(y, 1),
-                                       KILN_ONNX_NUMBER(-1) };
+                                       KILN_ONNX_NUMBER(size < 0 ? -1 : self->heads * size) };
     return kiln_onnx_set_result(self->call, 0, kiln_onnx_step_reshape(s, y, extents, 3));
 }

@@ -15,7 +15,9 @@ typedef struct {
     float scale;          /* 0: one over the root of the head size */
     float filter;         /* is added where a mask of integers has 0 */
     KilnValue *q, *k, *v; /* [batch, heads, rows, head size] */
-    KilnValue *n_keys;    /* i64[]: how many rows of k and v there are; NULL: all */
+    KilnValue *n_keys;    /* i64[1]: how many rows of k and v there are; NULL: all */
+    KilnValue *before;    /* a number of i64: how many of these are of earlier steps; NULL: those
+                           * that are more than rows of q */
     bool shows;           /* result 3 is wanted */
 } KilnOnnxHeads;
 

@@ -8,6 +8,7 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/gather.h"
+#include "graph/op/generate.h"
 #include "graph/op/logic.h"
 
 /* Which operand is what. The first three are queries, keys and values. */
@@ -26,6 +27,8 @@ typedef struct {
 
 /* --- operands --- */
 
+/* Whether past keys and values come together, and beside the number of tokens where there is one.
+ */
 static gboolean
 check_pasts(const Projected *p, GError **error)
 {
@@ -38,8 +41,10 @@ check_pasts(const Projected *p, GError **error)
     if (p->buffers && !keys)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "operand %u: expected a buffer beside it", p->at->length);
-    return kiln_onnx_require_rank(call, p->at->past, 4, 4, error) &&
-           kiln_onnx_require_rank(call, p->at->past + 1, 4, 4, error);
+    if (keys && p->final)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "operand %u: expected none beside keys of rank 4", p->at->past);
+    return TRUE;
 }
 
 /* Finds out the form by ranks, and checks them. */
@@ -60,6 +65,9 @@ find_form(Projected *p, GError **error)
     if (!p->packed && (q->type.rank != 3 || !k))
         return kiln_onnx_unsupported(call, error, "queries of rank %d %s keys", q->type.rank,
                                      k ? "beside" : "without");
+    if (v && (p->packed || p->pairs))
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "operand 2: expected none beside packed values");
     if (!p->packed && !p->pairs && !v)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "lacks operand 2");
     if (!p->packed && !p->pairs && v->type.rank != k->type.rank)
@@ -68,6 +76,45 @@ find_form(Projected *p, GError **error)
     if ((p->packed || p->pairs) && kiln_onnx_operand(call, p->at->bias))
         return kiln_onnx_unsupported(call, error, "a bias of packed operands");
     return check_pasts(p, error);
+}
+
+/* @hidden / heads; -1 where it is not known. */
+static int64_t
+per_head(const Projected *p, int64_t hidden)
+{
+    return hidden < 0 ? -1 : hidden / p->h.heads;
+}
+
+/* Keys and values in the form that was found. */
+static gboolean
+check_shapes(const Projected *p, GError **error)
+{
+    KilnOnnxCall *call = p->h.call;
+    const int64_t *q = call->operands[0]->type.dims, heads = p->h.heads;
+    const KilnValue *k = kiln_onnx_operand(call, 1);
+    if (p->packed)
+        return KILN_ONNX_REQUIRE_DIMS(call, 0, error, -1, -1, heads, 3, -1);
+    if (p->pairs)
+        return KILN_ONNX_REQUIRE_DIMS(call, 1, error, q[0], -1, heads, 2, per_head(p, q[2]));
+    if (p->final)
+        return KILN_ONNX_REQUIRE_DIMS(call, 1, error, q[0], heads, -1, per_head(p, q[2])) &&
+               KILN_ONNX_REQUIRE_DIMS(call, 2, error, q[0], heads, k->type.dims[2], -1);
+    return KILN_ONNX_REQUIRE_DIMS(call, 1, error, q[0], -1, q[2]) &&
+           KILN_ONNX_REQUIRE_DIMS(call, 2, error, q[0], k->type.dims[1], -1);
+}
+
+/* Past keys and values, and the number of tokens in them, once heads are a dim. */
+static gboolean
+check_buffers(const Projected *p, GError **error)
+{
+    KilnOnnxCall *call = p->h.call;
+    const int64_t *k = p->h.k->type.dims, *v = p->h.v->type.dims;
+    const KilnValue *past = kiln_onnx_operand(call, p->at->past);
+    const int64_t rows = past && past->type.rank == 4 ? past->type.dims[2] : -1;
+    return KILN_ONNX_REQUIRE_DIMS(call, p->at->past, error, k[0], p->h.heads, -1, k[3]) &&
+           KILN_ONNX_REQUIRE_DIMS(call, p->at->past + 1, error, v[0], p->h.heads, rows, v[3]) &&
+           kiln_onnx_require_rank(call, p->at->length, 0, 1, error) &&
+           KILN_ONNX_REQUIRE_DIMS(call, p->at->beams, error, -1, -1, rows);
 }
 
 /* Operand @i plus its part of the bias, which begins at *@first, in heads. */
@@ -116,6 +163,22 @@ find_tensors(Projected *p)
         h->v = h->k ? projected(p, 2, &first) : NULL;
     }
     return h->q && h->k && h->v;
+}
+
+/* The bias has a number for each column of queries, keys and values. That of keys which have heads
+ * already is not read behind the queries. */
+static gboolean
+check_bias(const Projected *p, GError **error)
+{
+    KilnOnnxCall *call = p->h.call;
+    int64_t all = 0;
+    if (p->final || !kiln_onnx_operand(call, p->at->bias))
+        return TRUE;
+    for (uint32_t i = 0; i < 3; i++) {
+        const int64_t n = call->operands[i]->type.dims[2];
+        all = n < 0 || all < 0 ? -1 : all + n;
+    }
+    return KILN_ONNX_REQUIRE_DIMS(call, p->at->bias, error, all);
 }
 
 /* --- earlier steps --- */
@@ -170,19 +233,51 @@ of_beams(const Projected *p, KilnValue *buffer, KilnValue *tokens)
                                     swap, 4);
 }
 
+/* The tokens in the buffer before this step: i64[1]. */
+static KilnValue *
+tokens_before(const Projected *p)
+{
+    const KilnOnnxExtent one[] = { KILN_ONNX_NUMBER(1) };
+    KilnValue *tokens = p->h.call->operands[p->at->length];
+    tokens = kiln_onnx_step_cast(&p->h.s, tokens, KILN_DTYPE_i64);
+    return kiln_onnx_step_reshape(&p->h.s, tokens, one, 1);
+}
+
+/* How many keys are of earlier steps, where there are not as many others as rows of queries. */
+static gboolean
+find_before(Projected *p)
+{
+    KilnOnnxHeads *h = &p->h;
+    KilnValue *past = kiln_onnx_operand(h->call, p->at->past);
+    if (!h->causal || kiln_type_equal_dims(&h->q->type, 2, &h->k->type, 2))
+        return TRUE;
+    h->before = past ? kiln_onnx_step_extent(&h->s, past, 2)
+                     : kiln_onnx_scalar(h->call, "before", KILN_DTYPE_i64, 0);
+    return h->before != NULL;
+}
+
+/* Keys and values become those in the buffers, of which there are as many as tokens now. */
+static gboolean
+write_buffers(Projected *p)
+{
+    KilnOnnxHeads *h = &p->h;
+    const KilnAttrs_shape rows = { .start = 2, .end = 3 };
+    h->before = tokens_before(p);
+    h->n_keys =
+        kiln_onnx_step_add(&h->s, h->before, kiln_onnx_step1(&h->s, KILN_OP_shape, &rows, h->k));
+    h->k = h->n_keys ? written(p, p->at->past, h->k, h->before) : NULL;
+    h->v = h->k ? written(p, p->at->past + 1, h->v, h->before) : NULL;
+    return h->v != NULL;
+}
+
 /* Results 1 and 2 are all keys and values, if they are wanted. */
 static gboolean
 add_pasts(Projected *p)
 {
     KilnOnnxHeads *h = &p->h;
-    KilnValue *tokens = NULL;
-    if (p->buffers) {
-        const KilnOnnxExtent one[] = { KILN_ONNX_NUMBER(1) };
-        tokens = kiln_onnx_step_cast(&h->s, h->call->operands[p->at->length], KILN_DTYPE_i64);
-        tokens = tokens ? kiln_onnx_step_reshape(&h->s, tokens, one, 1) : NULL;
-        h->k = tokens ? written(p, p->at->past, h->k, tokens) : NULL;
-        h->v = h->k ? written(p, p->at->past + 1, h->v, tokens) : NULL;
-    } else {
+    if (!(p->buffers ? write_buffers(p) : find_before(p)))
+        return FALSE;
+    if (!p->buffers) {
         h->k = behind_past(p, p->at->past, h->k);
         h->v = h->k ? behind_past(p, p->at->past + 1, h->v) : NULL;
     }
@@ -191,10 +286,9 @@ add_pasts(Projected *p)
         return FALSE;
     if (!p->buffers)
         return TRUE;
-    h->n_keys = kiln_onnx_step_add_number(&h->s, tokens, 1);
-    h->k = of_beams(p, h->k, tokens);
-    h->v = of_beams(p, h->v, tokens);
-    return h->n_keys && h->k && h->v;
+    h->k = of_beams(p, h->k, h->before);
+    h->v = of_beams(p, h->v, h->before);
+    return h->k && h->v;
 }
 
 static gboolean
@@ -202,8 +296,9 @@ convert(KilnOnnxCall *call, const Places *at, GError **error)
 {
     Projected p = { .h = { .s = { call, error }, .call = call }, .at = at };
     p.h.shows = call->n_results > 3;
-    return find_form(&p, error) && kiln_onnx_heads_read(&p.h, error) && find_tensors(&p) &&
-           add_pasts(&p) && kiln_onnx_heads_attend(&p.h, at->mask, at->scores_bias, error);
+    return find_form(&p, error) && kiln_onnx_heads_read(&p.h, error) && check_shapes(&p, error) &&
+           check_bias(&p, error) && find_tensors(&p) && check_buffers(&p, error) && add_pasts(&p) &&
+           kiln_onnx_heads_attend(&p.h, at->mask, at->scores_bias, error);
 }
 
 /* (query, key, value, bias, mask, attention bias, past key, past value, past length, beams) */
@@ -225,6 +320,13 @@ kiln_onnx_convert_decoder_attention(KilnOnnxCall *call, GError **error)
         .bias = 10, .mask = 3, .scores_bias = 4, .past = 5, .length = 7, .beams = 9
     };
     int64_t shares = 0, shows = 0;
-    return kiln_onnx_take_int(call, "past_present_share_buffer", &shares, error) &&
-           kiln_onnx_take_int(call, "output_qk", &shows, error) && convert(call, &at, error);
+    if (!kiln_onnx_take_int(call, "past_present_share_buffer", &shares, error) ||
+        !kiln_onnx_take_int(call, "output_qk", &shows, error) ||
+        !KILN_ONNX_REQUIRE_DIMS(call, 0, error, -1, 1, -1))
+        return FALSE;
+    if (!shares && kiln_onnx_operand(call, at.past))
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "past_present_share_buffer: expected 1 beside operand %u, found 0",
+                               at.past);
+    return convert(call, &at, error);
 }

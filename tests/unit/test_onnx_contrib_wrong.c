@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes of com.microsoft whose operands or attributes do not fit. The import says which, what was
+ * expected and what was found. */
+#include "graph/kiln-types.h"
+#include "tests/unit/onnx_builder.h"
+
+#include <string.h>
+
+enum {
+    MAX_ATTRS = 8
+};
+
+typedef struct {
+    const char *inputs;     /* their types, between semicolons: a letter and dims; "": absent */
+    const char *attributes; /* name=value, between spaces */
+    KilnError code;         /* KILN_ERROR_UNSUPPORTED: the node becomes `unknown` */
+    const char *expected;   /* is part of the message */
+} Wrong;
+
+static unsigned
+dtype_of(char letter)
+{
+    switch (letter) {
+    case 'u':
+        return ONNX_U8;
+    case 'i':
+        return ONNX_I32;
+    case 'l':
+        return ONNX_I64;
+    default:
+        return ONNX_F32;
+    }
+}
+
+/* "n=1" is a number, "n=1,2" a list, "n=0.5" a float, "n=text" a text. */
+static GByteArray *
+attribute_of(const char *word)
+{
+    g_auto(GStrv) parts = g_strsplit(word, "=", 2);
+    const char *value = parts[1];
+    int64_t numbers[8];
+    int n = 0;
+    if (g_ascii_isalpha(*value))
+        return onnx_text(parts[0], value);
+    if (strchr(value, '.'))
+        return onnx_float(parts[0], (float)g_ascii_strtod(value, NULL));
+    if (!strchr(value, ','))
+        return onnx_int(parts[0], g_ascii_strtoll(value, NULL, 10));
+    g_auto(GStrv) words = g_strsplit(value, ",", -1);
+    while (words[n] && n < 8) {
+        numbers[n] = g_ascii_strtoll(words[n], NULL, 10);
+        n++;
+    }
+    return onnx_ints(parts[0], n, numbers);
+}
+
+static GByteArray *
+graph_of(const char *op, const Wrong *wrong)
+{
+    GByteArray *graph = onnx_graph_new("g"), *attrs[MAX_ATTRS + 1] = { NULL };
+    g_autofree char *name = g_strconcat("com.microsoft:", op, NULL);
+    g_auto(GStrv) types = g_strsplit(wrong->inputs, ";", -1);
+    g_auto(GStrv) words = g_strsplit(wrong->attributes, " ", -1);
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (int i = 0; types[i]; i++) {
+        g_autofree char *input = *types[i] ? g_strdup_printf("i%d", i) : g_strdup("");
+        g_string_append_printf(names, "%s%s", i ? "," : "", input);
+        if (*types[i])
+            onnx_input(graph, input, dtype_of(*types[i]), types[i] + 1);
+    }
+    for (int i = 0; words[i] && i < MAX_ATTRS; i++)
+        attrs[i] = *words[i] ? attribute_of(words[i]) : NULL;
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, name, names->str, "z", attrs[0], attrs[1], attrs[2], attrs[3], attrs[4],
+              attrs[5], attrs[6], attrs[7], NULL);
+    return graph;
+}
+
+static void
+check(const char *op, const Wrong *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].code != KILN_ERROR_UNSUPPORTED) {
+            onnx_expect_error(graph_of(op, &all[i]), 17, all[i].code, all[i].expected);
+            continue;
+        }
+        g_autofree char *found = onnx_imported(onnx_model(graph_of(op, &all[i]), 8, 17));
+        cr_expect(strstr(found, "unknown(") && strstr(found, all[i].expected),
+                  "expected '%s', found\n%s", all[i].expected, found);
+    }
+}
+#define CHECK(op, ...)                                                                             \
+    check((op), (const Wrong[]){ __VA_ARGS__ },                                                    \
+          sizeof((const Wrong[]){ __VA_ARGS__ }) / sizeof(Wrong))
+
+#define INVALID KILN_ERROR_INVALID
+#define SHAPE KILN_ERROR_SHAPE
+#define UNSUPPORTED KILN_ERROR_UNSUPPORTED
+
+/* clang-format off: tables */
+
+Test(onnx_contrib_wrong, attention)
+{
+    CHECK(
+        "Attention",
+        { "f2,3,6;f6,24", "num_heads=0", INVALID, "num_heads: expected 1 or more, found 0" },
+        { "f2,3,6;f6,24", "num_heads=2 unidirectional=2", INVALID,
+          "unidirectional: expected 0 or 1, found 2" },
+        { "f2,3,6;f6,25", "num_heads=2", SHAPE,
+          "operand 1: expected columns in multiples of 3, found 25" },
+        { "f2,3,6;f6,24", "num_heads=2 qkv_hidden_sizes=8,8", INVALID,
+          "qkv_hidden_sizes: expected 3 numbers, found 2" },
+        { "f2,3,6;f6,24", "num_heads=2 qkv_hidden_sizes=8,4,12", INVALID,
+          "the same for queries and keys, found 8, 4 and 12" },
+        { "f2,3,6;f6,16", "num_heads=2 qkv_hidden_sizes=8,8,0", INVALID, "found 8, 8 and 0" },
+        { "f2,3,6;f6,24", "num_heads=2 qkv_hidden_sizes=8,8,-8", INVALID, "found 8, 8 and -8" },
+        { "f2,3,6;f6,24", "num_heads=3", INVALID, "expected hidden sizes in multiples of 3 heads" },
+        { "f2,3,6;f6,30", "num_heads=2 qkv_hidden_sizes=8,8,8", SHAPE,
+          "operand 1: expected [6,24], found f32[6,30]" },
+        { "f2,3,6;f5,24", "num_heads=2", SHAPE, "operand 1: expected [6,24], found f32[5,24]" },
+        { "f2,3,6;f6,24;f1", "num_heads=2", SHAPE, "operand 2: expected [24], found f32[1]" },
+        { "f2,3,6;f6,24;;i3", "num_heads=2", SHAPE,
+          "expected a mask of 1, 2 or 3 numbers (and 2 more) for each of 2 samples, found 3" },
+        { "f2,3,6;f6,24;;i1,3", "num_heads=2", SHAPE, "operand 3: expected [2,3], found i32[1,3]" },
+        { "f2,3,6;f6,24;;i2,1,3", "num_heads=2", SHAPE,
+          "operand 3: expected [2,3,3], found i32[2,1,3]" },
+        { "f2,3,6;f6,24;;i2,1,8,8", "num_heads=2", UNSUPPORTED, "a mask of rank 4" },
+        { "fB,S,6;f6,24;;iN", "num_heads=2", UNSUPPORTED,
+          "a mask of rank 1 that may be more than a length for each sample" },
+        { "f2,3,6;f6,24;;;f3,2,2,5,4", "num_heads=2", SHAPE,
+          "operand 4: expected [2,2,2,?,4], found f32[3,2,2,5,4]" },
+        { "f2,3,6;f6,32;;;f2,2,2,5,4", "num_heads=2 qkv_hidden_sizes=8,8,16", INVALID,
+          "expected keys and values of one hidden size beside a past, found 8 and 16" },
+        { "f2,3,6;f6,24;;;;f2,2,1,3", "num_heads=2", SHAPE,
+          "operand 5: expected [2,2,3,3], found f32[2,2,1,3]" });
+    CHECK("QAttention", { "u2,3,6;u6,24;f23;f;f", "num_heads=2", SHAPE,
+                          "operand 2: expected [24], found f32[23]" });
+}
+
+Test(onnx_contrib_wrong, attention_of_projections)
+{
+    CHECK("MultiHeadAttention",
+          { "f2,3,8;f2,5,8;f2,5,8", "num_heads=3", SHAPE,
+            "expected a hidden size in multiples of 3 heads, found 8" },
+          { "f2,3,8;f2,5,6;f2,5,8", "num_heads=2", SHAPE,
+            "operand 1: expected [2,?,8], found f32[2,5,6]" },
+          { "f2,3,8;f1,5,8;f2,5,8", "num_heads=2", SHAPE,
+            "operand 1: expected [2,?,8], found f32[1,5,8]" },
+          { "f2,3,8;f2,5,8;f2,4,8", "num_heads=2", SHAPE,
+            "operand 2: expected [2,5,?], found f32[2,4,8]" },
+          { "f2,3,8;f2,5,8;f2,5,8;f17", "num_heads=2", SHAPE,
+            "operand 3: expected [24], found f32[17]" },
+          { "f2,3,8;f2,5,8;f2,5,8;;i2,1", "num_heads=2", SHAPE,
+            "operand 4: expected [2,5], found i32[2,1]" },
+          { "f2,3,8;f2,5,8;f2,5,8;;;f1,3,3,5", "num_heads=2", SHAPE,
+            "operand 5: expected [1,2,3,5], found f32[1,3,3,5]" },
+          { "f2,3,8;f2,5,8;f2,5,8;;;;f2,2,6,3;f2,2,6,4", "num_heads=2", SHAPE,
+            "operand 6: expected [2,2,?,4], found f32[2,2,6,3]" },
+          { "f2,3,8;f2,5,8;f2,5,8;;;;f2,2,6,4;f2,2,5,4", "num_heads=2", SHAPE,
+            "operand 7: expected [2,2,6,4], found f32[2,2,5,4]" },
+          { "f2,3,8;f2,2,5,4;f2,2,5,4;;;;f2,2,6,4;f2,2,6,4", "num_heads=2", INVALID,
+            "operand 6: expected none beside keys of rank 4" },
+          { "f2,3,8;f2,3,5,4;f2,2,5,4", "num_heads=2", SHAPE,
+            "operand 1: expected [2,2,?,4], found f32[2,3,5,4]" },
+          { "f2,3,2,2,4", "num_heads=2", SHAPE,
+            "operand 0: expected [?,?,2,3,?], found f32[2,3,2,2,4]" },
+          { "f2,3,8;f2,5,2,3,4", "num_heads=2", SHAPE,
+            "operand 1: expected [2,?,2,2,4], found f32[2,5,2,3,4]" },
+          { "f2,3,8;f2,5,2,2,4;f2,5,8", "num_heads=2", INVALID,
+            "operand 2: expected none beside packed values" },
+          { "f2,1,8;f2,1,8;f2,1,8;;;;f2,2,6,4;f2,2,6,4;i1;i1,2,5", "num_heads=2", SHAPE,
+            "operand 9: expected [?,?,6], found i32[1,2,5]" });
+    CHECK("DecoderMaskedMultiHeadAttention",
+          { "f2,3,8;f2,3,8;f2,3,8;;;f2,2,6,4;f2,2,6,4;i1",
+            "num_heads=2 past_present_share_buffer=1", SHAPE,
+            "operand 0: expected [?,1,?], found f32[2,3,8]" },
+          { "f2,1,8;f2,1,8;f2,1,8;;;f2,2,6,4;f2,2,6,4;i1", "num_heads=2", INVALID,
+            "past_present_share_buffer: expected 1 beside operand 5, found 0" });
+}
+
+/* clang-format on */
