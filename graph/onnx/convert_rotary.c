@@ -9,6 +9,7 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
+#include "graph/op/logic.h"
 
 enum {
     X,
@@ -33,6 +34,16 @@ kiln_onnx_rotary_angles(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *pos
     if (positions)
         cache = kiln_onnx_step_gather(s, cache, positions, 0);
     return kiln_onnx_step_unsqueeze(s, cache, &heads, 1);
+}
+
+KilnValue *
+kiln_onnx_rotary_from_front(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *positions)
+{
+    KilnValue *below = kiln_onnx_step_number(s, KILN_OP_less, positions, 0);
+    KilnValue *end = below ? kiln_onnx_step_extent(s, cache, 0) : NULL;
+    return end ? kiln_onnx_step3(s, KILN_OP_where, NULL, below,
+                                 kiln_onnx_step_cast(s, end, positions->type.dtype), positions)
+               : NULL;
 }
 
 /* Every first (@half 0) or second element of the pairs of @x. */
@@ -90,13 +101,18 @@ kiln_onnx_step_rotate_heads(const KilnOnnxRotary *r, KilnValue *x, int64_t heads
                                      KILN_ONNX_NUMBER(heads), KILN_ONNX_NUMBER(r->size) };
     const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1),
                                     KILN_ONNX_NUMBER(heads * r->size) };
+    const KilnOnnxExtent open[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1), KILN_ONNX_DIM(x, 2) };
     KilnValue *y = kiln_onnx_step_rotate(r, kiln_onnx_step_reshape(&r->s, x, split, 4));
-    return kiln_onnx_step_reshape(&r->s, y, flat, 3);
+    return kiln_onnx_step_reshape(&r->s, y, heads < 0 ? open : flat, 3);
 }
 
 gboolean
 kiln_onnx_rotary_check(const KilnOnnxRotary *r, GError **error)
 {
+    if (r->interleaved != 0 && r->interleaved != 1)
+        return kiln_onnx_throw(r->s.call, KILN_ERROR_INVALID, error,
+                               "interleaved: expected 0 or 1, found %" G_GINT64_FORMAT,
+                               r->interleaved);
     if (r->turned >= 0 && r->turned <= r->size && r->turned % 2 == 0)
         return TRUE;
     return kiln_onnx_throw(r->s.call, KILN_ERROR_SHAPE, error,
@@ -130,8 +146,10 @@ static gboolean
 check_cache(const Rotary *r, uint32_t i, GError **error)
 {
     const int rank = kiln_onnx_operand(r->call, POSITIONS) ? 2 : 3;
-    const KilnType *type = &r->call->operands[i]->type;
-    if (!kiln_onnx_require_rank(r->call, i, rank, rank, error))
+    const KilnType *type = &r->call->operands[i]->type, *x = &r->call->operands[X]->type;
+    if (!kiln_onnx_require_rank(r->call, i, rank, rank, error) ||
+        (rank == 3 &&
+         !KILN_ONNX_REQUIRE_DIMS(r->call, i, error, x->dims[0], x->dims[x->rank - 2], -1)))
         return FALSE;
     if (type->dims[rank - 1] < 0 || type->dims[rank - 1] == r->turn.turned / 2)
         return TRUE;
@@ -155,8 +173,9 @@ kiln_onnx_convert_rotary_embedding(KilnOnnxCall *call, GError **error)
         !kiln_onnx_take_int(call, "rotary_embedding_dim", &r.turn.turned, error) ||
         !kiln_onnx_take_int(call, "interleaved", &r.turn.interleaved, error) ||
         !kiln_onnx_require_rank(call, X, 3, 4, error) ||
-        !kiln_onnx_require_rank(call, POSITIONS, 2, 2, error) || !find_sizes(&r, error) ||
-        !check_cache(&r, COS, error) || !check_cache(&r, SIN, error))
+        !KILN_ONNX_REQUIRE_DIMS(call, POSITIONS, error, x->type.dims[0],
+                                x->type.dims[r.flat ? 1 : 2]) ||
+        !find_sizes(&r, error) || !check_cache(&r, COS, error) || !check_cache(&r, SIN, error))
         return FALSE;
     r.turn.cos = kiln_onnx_rotary_angles(s, call->operands[COS], positions, r.flat ? 2 : 1);
     r.turn.sin = kiln_onnx_rotary_angles(s, call->operands[SIN], positions, r.flat ? 2 : 1);

@@ -48,8 +48,29 @@ def difference(case, i, found, expected):
     return f"{wrong.sum()} of {wrong.size} elements differ, by {error[wrong].max():g}" if wrong.any() else None
 
 
+def refused(kiln, case):
+    """The messages of @case, a run of which must fail."""
+    messages = []
+    try:
+        case.run(case.model, case.feeds)
+        messages.append("ONNX Runtime: expected an error, found none")
+    except Exception:  # it has several kinds
+        pass
+    for way in WAYS:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                results_of(kiln, case, pathlib.Path(folder), way)
+                messages.append(f"{' '.join(way)}: expected an error, found none")
+            except RuntimeError as error:
+                if case.fails not in str(error):
+                    messages.append(f"{' '.join(way)}: expected '{case.fails}', found {error}")
+    return messages
+
+
 def check(kiln, case):
     """The messages of @case."""
+    if case.fails:
+        return refused(kiln, case)
     messages = []
     try:
         expected = case.expected or case.run(case.model, case.feeds)

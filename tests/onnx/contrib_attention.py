@@ -69,6 +69,9 @@ def group_query_cases():
     yield g("rotary, prompt, positions", pairs=8, positions=[[3, 1, 2, 9], [5, 6, 7, 8]], **two)
     yield g("rotary, step, positions", pairs=8, buffer=12, positions=[[3], [5], [1]], **three)
     yield g("rotary, chunk, positions", pairs=8, positions=[[3, 9, 5]], **fixed)
+    yield g("rotary, more positions than rows", pairs=8, positions=[[3, 9, 5, 7]], **fixed)
+    yield g("rotary, behind the table", pairs=8, positions=[[3, 64, 5]], fails="an index is out of range", **fixed)
+    yield g("rotary, before the table", pairs=8, positions=[[3, -1, 5]], fails="an index is out of range", **fixed)
     yield g("window", local_window_size=3, **fixed)
     yield g("window, prompt", rows=7, local_window_size=3)
     yield g("cap", softcap=2.0, scale=0.7, **fixed)
@@ -175,6 +178,19 @@ def rotary_cases():
     yield rotary("halves", (2, 3, 16), each, 4, dtype="f2")
     yield rotary("open", (2, 3, 16), each, 4, {"x": ["b", "s", 16], "positions": ["b", "s"]})
     yield rotary("open, one position", (2, 2, 3, 8), [4], 4, {"x": ["b", 2, "s", 8]})
+    yield rotary("open, one position in a list of any length", (2, 3, 16), [5], 4, {"x": ["b", "s", 16], "positions": ["n"]})
+    yield rotary("open hidden size", (2, 3, 16), each, 4, {"x": ["b", "s", "h"]})
+    yield rotary("open size of heads", (2, 2, 3, 8), each, 4, {"x": ["b", "h", "s", "d"]})
+    yield rotary("a scalar", (2, 3, 16), 5, 4)
+    yield rotary("heads that are stated", (2, 3, 16), each, 4, num_heads=2)
+    outside = dict(fails="an index is out of range")
+    yield rotary("behind the table", (2, 3, 16), [[3, 4, 64], [0, 1, 2]], 4, **outside)
+    yield rotary("one position, behind the table", (2, 3, 16), [62], 4, **outside)
+    yield rotary("before the table", (2, 3, 16), [[3, -1, 2], [0, 1, 2]], 4, **outside)
+    yield rotary("one position, before the table", (2, 3, 16), [-1], 4, **outside)
+    open_places = {"x": ["b", "s", 16], "positions": ["c", "d"]}
+    yield rotary("fewer positions than rows", (2, 3, 16), [[1]], 4, open_places, fails="reshape")
+    yield rotary("several positions in a list", (2, 3, 16), [5, 6, 7], 4, {"x": ["b", "s", 16], "positions": ["n"]}, fails="reshape")
 
 
 def heads(label, operator, operands, results=("y",), plain=None, dims=None, **attributes):

@@ -15,12 +15,13 @@ class Case:
     - dims: name of an operand to dims of the model's input, of which some are names.
     - unspecified: number of a result to a function that gives the mask of the elements that the operator defines.
     - steps: quantized results may differ by so many.
-    - expected: results, if ONNX Runtime has no kernel."""
+    - expected: results, if ONNX Runtime has no kernel.
+    - fails: part of the message with which a run of Kiln ends; ONNX Runtime's ends with an error, too."""
 
     def __init__(self, label, operator, operands, results=("y",), types=None, dims=None, domain="com.microsoft", rtol=1e-4,
-                 atol=1e-5, defined=None, steps=0, expected=None, **attributes):
+                 atol=1e-5, defined=None, steps=0, expected=None, fails=None, **attributes):
         self.label, self.rtol, self.atol, self.steps = f"{operator} {label}", rtol, atol, steps
-        self.defined, self.expected = defined or {}, expected
+        self.defined, self.expected, self.fails = defined or {}, expected, fails
         names = ["" if operand is None else operand[0].rstrip("!") for operand in operands]
         while not names[-1]:
             names.pop()

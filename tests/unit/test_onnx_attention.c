@@ -98,6 +98,12 @@ Test(onnx_attention, wrong_angles)
             "num_heads: expected a divisor of the hidden size 8, found 0");
     refused("RotaryEmbedding", "x:2,3,4,8;c:9,4;s:9,4", NULL, NULL, KILN_ERROR_SHAPE,
             "operand 1: expected rank 3");
+    refused("RotaryEmbedding", "x:2,3,4,8;c:2,4,4;s:2,1,4", NULL, NULL, KILN_ERROR_SHAPE,
+            "operand 2: expected [2,4,?], found f32[2,1,4]");
+    refused("RotaryEmbedding", "x:2,3,4,8;c:9,4;s:9,4;p:2,1", NULL, NULL, KILN_ERROR_SHAPE,
+            "operand 3: expected [2,4], found f32[2,1]");
+    refused("RotaryEmbedding", "x:2,3,4,8;c:2,4,4;s:2,4,4", onnx_int("interleaved", 2), NULL,
+            KILN_ERROR_INVALID, "interleaved: expected 0 or 1, found 2");
 }
 
 Test(onnx_attention, normalizations_round_before_they_scale)

@@ -178,4 +178,61 @@ Test(onnx_contrib_wrong, attention_of_projections)
             "past_present_share_buffer: expected 1 beside operand 5, found 0" });
 }
 
+Test(onnx_contrib_wrong, positions)
+{
+    CHECK("RotaryEmbedding",
+          { "f2,3,16;l2,3;f64,4;f64,4", "num_heads=-1", INVALID,
+            "num_heads: expected 0 or more, found -1" },
+          { "f2,3,16;l2,3;f64,4;f64,4", "num_heads=3", SHAPE,
+            "num_heads: expected a divisor of the hidden size 16, found 3" },
+          { "f2,3,16;l2,3;f64,4;f64,4", "num_heads=4", SHAPE,
+            "operand 2: expected 2 angles a position, found 4" },
+          { "f2,3,16;l2,3;f64,2;f64,2", "num_heads=3 rotary_embedding_dim=4", SHAPE,
+            "num_heads: expected a divisor of the hidden size 16, found 3" },
+          { "f2,3,16;l2,3;f64,2;f64,2", "num_heads=2 rotary_embedding_dim=-4", INVALID,
+            "rotary_embedding_dim: expected 0 or more, found -4" },
+          { "f2,3,16;l2,3;f64,4;f64,4", "interleaved=2", INVALID,
+            "interleaved: expected 0 or 1, found 2" },
+          { "f2,3,16;l2,3;f64,0;f64,0", "", SHAPE, "expected heads of 1 element or more, found 0" },
+          { "f2,3,16;l2,3;f64,4;f60,4", "", SHAPE, "operand 3: expected [64,4], found f32[60,4]" },
+          { "f2,3,16;l2,3;f64,4;f64,1", "", SHAPE, "operand 3: expected [64,4], found f32[64,1]" },
+          { "f2,3,16;l1,3;f64,4;f64,4", "", SHAPE, "operand 1: expected [2,3], found i64[1,3]" },
+          { "f2,3,16;l3;f64,4;f64,4", "", SHAPE, "operand 1: expected [1], found i64[3]" },
+          { "fB,S,H;lB,S;f64,2;f64,2", "num_heads=2 rotary_embedding_dim=4", UNSUPPORTED,
+            "an unknown size of heads" });
+}
+
+Test(onnx_contrib_wrong, group_query)
+{
+    static const char two[] = "num_heads=4 kv_num_heads=2";
+    CHECK("GroupQueryAttention",
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1", two, INVALID, "lacks operand 6" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;;i", two, INVALID, "lacks operand 5" },
+          { "f1,3,32;f1,3,8;f1,3,16;;;i1;i", two, SHAPE,
+            "operand 1: expected [1,?,16], found f32[1,3,8]" },
+          { "f1,3,32;f1,3,16;f1,4,16;;;i1;i", two, SHAPE,
+            "operand 2: expected [1,3,16], found f32[1,4,16]" },
+          { "f1,3,32;f1,4,16;f1,4,16;f1,2,9,8;f1,2,9,8;i1;i", two, SHAPE,
+            "operand 1: expected [1,3,16], found f32[1,4,16]" },
+          { "f1,3,32;f1,3,16;f1,3,16;f1,4,9,8;f1,2,9,8;i1;i", two, SHAPE,
+            "operand 3: expected [1,2,?,8], found f32[1,4,9,8]" },
+          { "f1,3,32;f1,3,16;f1,3,16;f1,2,9,8;f1,2,7,8;i1;i", two, SHAPE,
+            "operand 4: expected [1,2,9,8], found f32[1,2,7,8]" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i2;i", two, SHAPE, "operand 5: expected [1], found i32[2]" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i;f64,4;f64,1", "num_heads=4 kv_num_heads=2 do_rotary=1",
+            SHAPE, "operand 8: expected [64,4], found f32[64,1]" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i;;;;f1,4,1,3", two, SHAPE,
+            "operand 10: expected [1,4,3,?], found f32[1,4,1,3]" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i;;;;f2,4,3,3", two, SHAPE,
+            "operand 10: expected [1,4,3,?], found f32[2,4,3,3]" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i;;;;;f1", two, SHAPE,
+            "operand 11: expected [4], found f32[1]" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i", "num_heads=4 kv_num_heads=2 causal=2", INVALID,
+            "causal: expected 0 or 1, found 2" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i", "num_heads=4 kv_num_heads=2 smooth_softmax=2",
+            INVALID, "smooth_softmax: expected -1 to 1, found 2" },
+          { "f1,3,32;f1,3,16;f1,3,16;;;i1;i", "num_heads=4 kv_num_heads=2 local_window_size=0",
+            INVALID, "local_window_size: expected -1, or 1 or more, found 0" });
+}
+
 /* clang-format on */

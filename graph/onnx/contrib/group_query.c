@@ -16,6 +16,7 @@
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
+#include "graph/op/generate.h"
 #include "graph/op/logic.h"
 #include "graph/op/norm.h"
 #include "graph/op/softmax.h"
@@ -115,6 +116,13 @@ static gboolean
 check_attrs(const Group *g, GError **error)
 {
     const KilnOnnxCall *call = g->call;
+    if (g->causal != 0 && g->causal != 1)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "causal: expected 0 or 1, found %" G_GINT64_FORMAT, g->causal);
+    if (g->smooth < -1 || g->smooth > 1)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "smooth_softmax: expected -1 to 1, found %" G_GINT64_FORMAT,
+                               g->smooth);
     if (g->heads < 1 || g->heads > INT32_MAX || g->kv_heads < 1 || g->heads % g->kv_heads != 0)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "expected heads of queries in multiples of those of keys, found "
@@ -149,21 +157,10 @@ check_operands(const Group *g, GError **error)
     if (g->turns && !kiln_onnx_operand(call, COS))
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "do_rotary: lacks operands %d and %d", COS, SIN);
-    for (uint32_t i = QUERY; i <= VALUE; i++) {
-        if (!kiln_onnx_require_rank(call, i, 3, 3, error))
-            return FALSE;
-    }
-    return kiln_onnx_require_rank(call, PAST_KEY, 4, 4, error) &&
-           kiln_onnx_require_rank(call, PAST_VALUE, 4, 4, error) &&
+    return kiln_onnx_require_rank(call, QUERY, 3, 3, error) &&
            kiln_onnx_require_rank(call, LENGTHS, 1, 2, error) &&
            kiln_onnx_require_rank(call, TOTAL, 0, 1, error) &&
-           kiln_onnx_require_rank(call, COS, 2, 2, error) &&
-           kiln_onnx_require_rank(call, SIN, 2, 2, error) &&
-           kiln_onnx_require_rank(call, POSITIONS, 2, 2, error) &&
-           kiln_onnx_require_rank(call, BIAS, 4, 4, error) &&
-           kiln_onnx_require_rank(call, SINK, 1, 1, error) &&
-           kiln_onnx_require_rank(call, QUERY_NORM, 1, 1, error) &&
-           kiln_onnx_require_rank(call, KEY_NORM, 1, 1, error);
+           kiln_onnx_require_rank(call, COS, 2, 2, error);
 }
 
 /* --- queries, keys and values --- */
@@ -185,6 +182,33 @@ find_size(Group *g, GError **error)
     if (g->scale == 0)
         g->scale = 1 / sqrtf((float)g->size);
     return TRUE;
+}
+
+/* The shapes of operands, once the size of heads is known. */
+static gboolean
+check_shapes(const Group *g, GError **error)
+{
+    const KilnOnnxCall *call = g->call;
+    const int64_t *q = call->operands[QUERY]->type.dims, hidden = g->kv_heads * g->size;
+    const KilnValue *past = kiln_onnx_operand(call, PAST_KEY);
+    const KilnValue *k = kiln_onnx_operand(call, KEY), *cos = kiln_onnx_operand(call, COS);
+    const KilnValue *lengths = kiln_onnx_need(call, LENGTHS, error);
+    const int64_t rows = past && past->type.rank == 4 ? past->type.dims[2] : -1;
+    if (!lengths || !kiln_onnx_need(call, TOTAL, error))
+        return FALSE;
+    return KILN_ONNX_REQUIRE_DIMS(call, KEY, error, q[0], past ? q[1] : -1, hidden) &&
+           KILN_ONNX_REQUIRE_DIMS(call, VALUE, error, q[0], k ? k->type.dims[1] : -1, hidden) &&
+           KILN_ONNX_REQUIRE_DIMS(call, PAST_KEY, error, q[0], g->kv_heads, -1, g->size) &&
+           KILN_ONNX_REQUIRE_DIMS(call, PAST_VALUE, error, q[0], g->kv_heads, rows, g->size) &&
+           (lengths->type.rank == 2 || KILN_ONNX_REQUIRE_DIMS(call, LENGTHS, error, q[0])) &&
+           (!cos || kiln_onnx_require_shape(call, SIN, cos->type.dims, 2, error)) &&
+           KILN_ONNX_REQUIRE_DIMS(call, POSITIONS, error, q[0], -1) &&
+           KILN_ONNX_REQUIRE_DIMS(call, BIAS, error, kiln_onnx_one_or(call, BIAS, 0, q[0]),
+                                  kiln_onnx_one_or(call, BIAS, 1, g->heads), q[1], -1) &&
+           KILN_ONNX_REQUIRE_DIMS(call, SINK, error, g->heads) &&
+           KILN_ONNX_REQUIRE_DIMS(call, QUERY_NORM, error, g->size) &&
+           KILN_ONNX_REQUIRE_DIMS(call, KEY_NORM, error, g->size) &&
+           KILN_ONNX_REQUIRE_DIMS(call, ROWS, error, q[0]);
 }
 
 /* @heads heads of @x, [batch, rows, hidden], as [batch, rows, heads, size]. */
@@ -217,13 +241,29 @@ normalized(const Group *g, KilnValue *x, uint32_t i)
     return scale ? kiln_onnx_step2(&g->s, KILN_OP_rms_normalization, &attrs, x, scale) : x;
 }
 
-/* Where operand @i says that the rows of a first prompt stand, all count from its first number. */
+/* The first columns of operand POSITIONS, one for each row. */
+static KilnValue *
+first_columns(const Group *g)
+{
+    const KilnOnnxSteps *s = &g->s;
+    const KilnAttrs_shape rows = { .start = 1, .end = 2 };
+    KilnValue *ids = g->call->operands[POSITIONS], *x = g->call->operands[QUERY];
+    const KilnOnnxExtent shape[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1) };
+    if (kiln_type_equal_dims(&ids->type, 0, &x->type, 0) &&
+        kiln_type_equal_dims(&ids->type, 1, &x->type, 1))
+        return ids;
+    ids = kiln_onnx_step_slice_to(s, ids, 1, 0, kiln_onnx_step1(s, KILN_OP_shape, &rows, x));
+    return kiln_onnx_step_reshape(s, ids, shape, 2);
+}
+
+/* Where the operand says that the rows stand; those of a first prompt count from its first number.
+ */
 static KilnValue *
 stated_positions(const Group *g)
 {
     const KilnOnnxSteps *s = &g->s;
     static const int64_t front[] = { 0 };
-    KilnValue *ids = g->call->operands[POSITIONS], *x = g->call->operands[QUERY];
+    KilnValue *ids = first_columns(g), *x = g->call->operands[QUERY];
     if (kiln_onnx_operand(g->call, ROWS))
         return ids;
     KilnValue *rows = kiln_onnx_step_extent(s, x, 1);
@@ -260,6 +300,8 @@ turn(Group *g, GError **error)
         return FALSE;
     KilnValue *at =
         kiln_onnx_operand(g->call, POSITIONS) ? stated_positions(g) : counted_positions(g);
+    if (kiln_onnx_operand(g->call, POSITIONS))
+        at = kiln_onnx_rotary_from_front(&g->s, g->call->operands[COS], at);
     if (!at)
         return FALSE;
     r.cos = kiln_onnx_rotary_angles(&g->s, g->call->operands[COS], at, 2);
@@ -381,11 +423,8 @@ stated_bias(const Group *g)
     const KilnOnnxSteps *s = &g->s;
     KilnValue *bias = g->call->operands[BIAS];
     const int64_t heads = bias->type.dims[1];
-    if (heads != 1 && heads != g->heads) {
-        kiln_onnx_throw(g->call, KILN_ERROR_SHAPE, s->error,
-                        "operand %d: expected 1 or %" G_GINT64_FORMAT
-                        " heads, found %" G_GINT64_FORMAT,
-                        BIAS, g->heads, heads);
+    if (heads < 0) {
+        kiln_onnx_unsupported(g->call, s->error, "a bias of an unknown number of heads");
         return NULL;
     }
     bias = kiln_onnx_as_long(s, bias, 3, g->k, 2);
@@ -516,7 +555,7 @@ kiln_onnx_convert_group_query_attention(KilnOnnxCall *call, GError **error)
         .s = { call, error }, .call = call, .dtype = query->type.dtype, .causal = 1, .window = -1
     };
     return take_attrs(&g, error) && check_attrs(&g, error) && check_operands(&g, error) &&
-           find_size(&g, error) &&
+           find_size(&g, error) && check_shapes(&g, error) &&
            kiln_onnx_read_tokens(&g.s, query, LENGTHS, 1, TOTAL, ROWS, &g.tokens) &&
            find_tensors(&g, error) && find_visible(&g) && kiln_onnx_set_result(call, 0, attend(&g));
 }
@@ -628,6 +667,7 @@ kiln_onnx_convert_sparse_attention(KilnOnnxCall *call, GError **error)
         kiln_onnx_set_operand(call, LENGTHS + i, operands[i]);
     call->n_operands = SIN + 1;
     const gboolean good = check_operands(&g, error) && find_size(&g, error) &&
+                          check_shapes(&g, error) &&
                           kiln_onnx_read_tokens(&g.s, query, LENGTHS, 0, TOTAL, ROWS, &g.tokens) &&
                           find_tensors(&g, error) && find_visible(&g) && narrow_to_blocks(&g);
     return good && kiln_onnx_set_result(call, 0, attend(&g));
