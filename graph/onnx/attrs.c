@@ -256,6 +256,16 @@ kiln_onnx_take_int(KilnOnnxCall *call, const char *name, int64_t *out, GError **
 }
 
 gboolean
+kiln_onnx_take_flag(KilnOnnxCall *call, const char *name, int64_t *out, GError **error)
+{
+    if (!kiln_onnx_take_int(call, name, out, error))
+        return FALSE;
+    return *out == 0 || *out == 1 ||
+           kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                           "%s: expected 0 or 1, found %" G_GINT64_FORMAT, name, *out);
+}
+
+gboolean
 kiln_onnx_take_float(KilnOnnxCall *call, const char *name, float *out, GError **error)
 {
     const KilnOnnxAttr *attr = kiln_onnx_take(call, name);

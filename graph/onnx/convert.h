@@ -51,6 +51,8 @@ gboolean kiln_onnx_throw(const KilnOnnxCall *call, KilnError code, GError **erro
 const KilnOnnxAttr *kiln_onnx_take(KilnOnnxCall *call, const char *name);
 /** These do not change @out if the node lacks the attribute. */
 gboolean kiln_onnx_take_int(KilnOnnxCall *call, const char *name, int64_t *out, GError **error);
+/** An int that is 0 or 1; *@out must be one of these. */
+gboolean kiln_onnx_take_flag(KilnOnnxCall *call, const char *name, int64_t *out, GError **error);
 gboolean kiln_onnx_take_float(KilnOnnxCall *call, const char *name, float *out, GError **error);
 gboolean kiln_onnx_take_text(KilnOnnxCall *call, const char *name, const char **out,
                              GError **error);

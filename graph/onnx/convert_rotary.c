@@ -109,10 +109,6 @@ kiln_onnx_step_rotate_heads(const KilnOnnxRotary *r, KilnValue *x, int64_t heads
 gboolean
 kiln_onnx_rotary_check(const KilnOnnxRotary *r, GError **error)
 {
-    if (r->interleaved != 0 && r->interleaved != 1)
-        return kiln_onnx_throw(r->s.call, KILN_ERROR_INVALID, error,
-                               "interleaved: expected 0 or 1, found %" G_GINT64_FORMAT,
-                               r->interleaved);
     if (r->turned >= 0 && r->turned <= r->size && r->turned % 2 == 0)
         return TRUE;
     return kiln_onnx_throw(r->s.call, KILN_ERROR_SHAPE, error,
@@ -171,7 +167,7 @@ kiln_onnx_convert_rotary_embedding(KilnOnnxCall *call, GError **error)
     const KilnOnnxSteps *s = &r.turn.s;
     if (!kiln_onnx_take_int(call, "num_heads", &r.heads, error) ||
         !kiln_onnx_take_int(call, "rotary_embedding_dim", &r.turn.turned, error) ||
-        !kiln_onnx_take_int(call, "interleaved", &r.turn.interleaved, error) ||
+        !kiln_onnx_take_flag(call, "interleaved", &r.turn.interleaved, error) ||
         !kiln_onnx_require_rank(call, X, 3, 4, error) ||
         !KILN_ONNX_REQUIRE_DIMS(call, POSITIONS, error, x->type.dims[0],
                                 x->type.dims[r.flat ? 1 : 2]) ||

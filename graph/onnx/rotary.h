@@ -26,7 +26,7 @@ KilnValue *kiln_onnx_step_rotate(const KilnOnnxRotary *r, KilnValue *x);
 /** The same of [batch, rows, @heads × size]; @x of rank 4 is turned as it is. -1: heads of any
  * number. */
 KilnValue *kiln_onnx_step_rotate_heads(const KilnOnnxRotary *r, KilnValue *x, int64_t heads);
-/** Checks `turned` against `size`, and `interleaved`. */
+/** Checks `turned` against `size`. */
 gboolean kiln_onnx_rotary_check(const KilnOnnxRotary *r, GError **error);
 
 #endif

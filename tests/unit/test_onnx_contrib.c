@@ -286,7 +286,7 @@ Test(onnx_contrib, experts)
     onnx_expect_error(graph_of_experts("x,r,a,,b", 5, NULL), 17, KILN_ERROR_INVALID,
                       "z (MoE): k: expected 1 to 4 experts, found 5");
     onnx_expect_error(graph_of_experts("x,r,a,,a", 2, NULL), 17, KILN_ERROR_SHAPE,
-                      "expected weights of [4,8,6] for the second layer, found others");
+                      "operand 4: expected weights of [4,8,6], found [4,6,8]");
     refused(graph_of_experts("x,r,a,,b", 2, onnx_text("activation_type", "relu2")),
             "activation_type=relu2");
     refused(graph_of_experts("x,r,a,,b", 2, onnx_int("use_sparse_mixer", 1)), "use_sparse_mixer");

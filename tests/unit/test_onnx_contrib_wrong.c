@@ -235,4 +235,60 @@ Test(onnx_contrib_wrong, group_query)
             INVALID, "local_window_size: expected -1, or 1 or more, found 0" });
 }
 
+Test(onnx_contrib_wrong, experts)
+{
+    static const char gate[] = "activation_type=swiglu";
+    CHECK(
+        "MoE",
+        { "f5,8;f5,3;f4,6,8;;f4,8,6", "k=2", SHAPE, "operand 1: expected [5,4], found f32[5,3]" },
+        { "f5,8;f1,4;f4,6,8;;f4,8,6", "k=2", SHAPE, "operand 1: expected [5,4], found f32[1,4]" },
+        { "f2,3,8;f5,4;f4,6,8;;f4,8,6", "k=2", SHAPE, "operand 1: expected [6,4], found f32[5,4]" },
+        { "f5,8;f5,4;f4,6,9;;f4,8,6", "k=2", SHAPE,
+          "operand 2: expected weights of [4,6,8], found [4,6,9]" },
+        { "f5,8;f5,4;f4,6,8;;f3,8,6", "k=2", SHAPE,
+          "operand 4: expected weights of [4,8,6], found [3,8,6]" },
+        { "f5,8;f5,4;f4,6,8;f4,1;f4,8,6", "k=2", SHAPE,
+          "operand 3: expected [4,6], found f32[4,1]" },
+        { "f5,8;f5,4;f4,6,8;f6;f4,8,6", "k=2", SHAPE, "operand 3: expected rank 2, found f32[6]" },
+        { "f5,8;f5,4;f4,6,8;;f4,8,6;f1,8", "k=2", SHAPE,
+          "operand 5: expected [4,8], found f32[1,8]" },
+        { "f5,8;f5,4;f4,6,8;;f4,8,6;;f4,6,7", "k=2", SHAPE,
+          "operand 6: expected weights of [4,6,8], found [4,6,7]" },
+        { "f5,8;f5,4;f4,6,8;;f4,8,6;;;f4,6", "k=2", INVALID,
+          "operand 7: expected weights beside it" },
+        { "f5,8;f5,4;f4,12,8;;f4,8,6", gate, INVALID,
+          "swiglu_fusion: expected 1 or 2 without operand 6, found 0" },
+        { "f5,8;f5,4;f4,6,8;;f4,8,6;;f4,6,8", "activation_type=swiglu swiglu_fusion=1", INVALID,
+          "swiglu_fusion: expected 0 beside operand 6, found 1" },
+        { "f5,8;f5,4;f4,12,8;;f4,8,6", "activation_type=swiglu swiglu_fusion=3", INVALID,
+          "swiglu_fusion: expected 0 to 2, found 3" },
+        { "f5,8;f5,4;f4,12,8;;f4,8,6", "activation_type=swiglu swiglu_fusion=1 swiglu_limit=-0.5",
+          INVALID, "swiglu_limit: expected 0 or more, found -0.5" },
+        { "f5,8;f5,4;f4,6,8;;f4,8,6", "normalize_routing_weights=2", INVALID,
+          "normalize_routing_weights: expected 0 or 1, found 2" });
+    CHECK("QMoE",
+          { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32", "weights_prepacked=1", UNSUPPORTED,
+            "weights that are packed for another machine" },
+          { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32", "block_size=24", INVALID,
+            "block_size: expected 0 or a power of 2 from 16 on, found 24" },
+          { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32", "block_size=8", INVALID, "found 8" },
+          { "f5,32;f5,4;u4,32,16;f4,32,2;;u4,32,16;f4,32,2", "", SHAPE,
+            "operand 3: expected [4,32,1], found f32[4,32,2]" },
+          { "f5,32;f5,4;u4,32,16;f4,32,1;;u4,32,16;f4,32,2", "block_size=16", SHAPE,
+            "operand 3: expected [4,32,2], found f32[4,32,1]" },
+          { "f5,32;f5,4;u4,32,16;f4,31;;u4,32,16;f4,32", "", SHAPE,
+            "operand 3: expected [4,32], found f32[4,31]" },
+          { "f5,32;f5,4;u4,32,16;;;u4,32,16;f4,32", "", INVALID, "lacks operand 3" },
+          { "f5,32;f5,4;u4,32,16;f4,32;f4,1;u4,32,16;f4,32", "", SHAPE,
+            "operand 4: expected [4,32], found f32[4,1]" },
+          { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32;;;;;u4,17", "", SHAPE,
+            "operand 11: expected [4,16], found u8[4,17]" },
+          { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32;;;;;u", "", SHAPE,
+            "operand 11: expected rank 2, found u8[]" },
+          { "f5,32;f5,4;u4,32,15;f4,32;;u4,32,16;f4,32", "", SHAPE,
+            "operand 2: expected weights of [4,32,32], found [4,32,30]" },
+          { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32;;;;;;;;f5,3", "", SHAPE,
+            "operand 14: expected [5,4], found f32[5,3]" });
+}
+
 /* clang-format on */

@@ -144,8 +144,8 @@ read_bnb(KilnOnnxCall *call, Bnb *b, GError **error)
         !kiln_onnx_take_int(call, "N", &b->n, error) ||
         !kiln_onnx_take_int(call, "block_size", &b->block, error) ||
         !kiln_onnx_take_int(call, "quant_type", &b->kind, error) ||
-        !kiln_onnx_take_int(call, "transB", &b->transposed, error) ||
-        !kiln_onnx_take_int(call, "training_mode", &training, error))
+        !kiln_onnx_take_flag(call, "transB", &b->transposed, error) ||
+        !kiln_onnx_take_flag(call, "training_mode", &training, error))
         return FALSE;
     if (b->kind != 0 && b->kind != 1)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,

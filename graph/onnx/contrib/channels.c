@@ -50,7 +50,7 @@ read_groups(KilnOnnxCall *call, Groups *out, GError **error)
 {
     *out = (Groups){ .last = 1, .epsilon = 1e-5F };
     if (!kiln_onnx_take_int(call, "groups", &out->groups, error) ||
-        !kiln_onnx_take_int(call, "channels_last", &out->last, error) ||
+        !kiln_onnx_take_flag(call, "channels_last", &out->last, error) ||
         !kiln_onnx_take_int(call, "activation", &out->activation, error) ||
         !kiln_onnx_take_float(call, "epsilon", &out->epsilon, error))
         return FALSE;

@@ -209,10 +209,10 @@ kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
     const KilnOnnxSteps s = { call, error };
     int64_t trans[2] = { 0, 0 }, batch[2] = { 0, 0 };
     float alpha = 1;
-    if (!kiln_onnx_take_int(call, "transA", &trans[0], error) ||
-        !kiln_onnx_take_int(call, "transB", &trans[1], error) ||
-        !kiln_onnx_take_int(call, "transBatchA", &batch[0], error) ||
-        !kiln_onnx_take_int(call, "transBatchB", &batch[1], error) ||
+    if (!kiln_onnx_take_flag(call, "transA", &trans[0], error) ||
+        !kiln_onnx_take_flag(call, "transB", &trans[1], error) ||
+        !kiln_onnx_take_flag(call, "transBatchA", &batch[0], error) ||
+        !kiln_onnx_take_flag(call, "transBatchB", &batch[1], error) ||
         !kiln_onnx_take_float(call, "alpha", &alpha, error))
         return FALSE;
     KilnValue *a = side(&s, 0, batch[0], trans[0]);

@@ -79,7 +79,7 @@ refuse_caches(KilnOnnxCall *call, GError **error)
     static const char *const names[] = { "k_quant_type", "v_quant_type" };
     int64_t bits = 0, sliding = 0;
     if (!kiln_onnx_take_int(call, "kv_cache_bit_width", &bits, error) ||
-        !kiln_onnx_take_int(call, "sliding_window_cache", &sliding, error))
+        !kiln_onnx_take_flag(call, "sliding_window_cache", &sliding, error))
         return FALSE;
     if (sliding)
         return kiln_onnx_unsupported(call, error, "sliding_window_cache=%" G_GINT64_FORMAT,
@@ -101,9 +101,9 @@ take_attrs(Group *g, GError **error)
     KilnOnnxCall *call = g->call;
     return kiln_onnx_take_int(call, "num_heads", &g->heads, error) &&
            kiln_onnx_take_int(call, "kv_num_heads", &g->kv_heads, error) &&
-           kiln_onnx_take_int(call, "do_rotary", &g->turns, error) &&
-           kiln_onnx_take_int(call, "rotary_interleaved", &g->interleaved, error) &&
-           kiln_onnx_take_int(call, "causal", &g->causal, error) &&
+           kiln_onnx_take_flag(call, "do_rotary", &g->turns, error) &&
+           kiln_onnx_take_flag(call, "rotary_interleaved", &g->interleaved, error) &&
+           kiln_onnx_take_flag(call, "causal", &g->causal, error) &&
            kiln_onnx_take_int(call, "local_window_size", &g->window, error) &&
            kiln_onnx_take_int(call, "smooth_softmax", &g->smooth, error) &&
            kiln_onnx_take_int(call, "qk_output", &g->shown, error) &&
@@ -116,9 +116,6 @@ static gboolean
 check_attrs(const Group *g, GError **error)
 {
     const KilnOnnxCall *call = g->call;
-    if (g->causal != 0 && g->causal != 1)
-        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "causal: expected 0 or 1, found %" G_GINT64_FORMAT, g->causal);
     if (g->smooth < -1 || g->smooth > 1)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "smooth_softmax: expected -1 to 1, found %" G_GINT64_FORMAT,
@@ -636,8 +633,8 @@ take_sparse_attrs(Group *g, GError **error)
     KilnOnnxCall *call = g->call;
     if (!kiln_onnx_take_int(call, "num_heads", &g->heads, error) ||
         !kiln_onnx_take_int(call, "kv_num_heads", &g->kv_heads, error) ||
-        !kiln_onnx_take_int(call, "do_rotary", &g->turns, error) ||
-        !kiln_onnx_take_int(call, "rotary_interleaved", &g->interleaved, error) ||
+        !kiln_onnx_take_flag(call, "do_rotary", &g->turns, error) ||
+        !kiln_onnx_take_flag(call, "rotary_interleaved", &g->interleaved, error) ||
         !kiln_onnx_take_float(call, "scale", &g->scale, error) ||
         !kiln_onnx_take_int(call, "sparse_block_size", &g->block, error))
         return FALSE;

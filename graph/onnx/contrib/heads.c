@@ -23,18 +23,13 @@ kiln_onnx_heads_read(KilnOnnxHeads *self, GError **error)
     KilnOnnxCall *call = self->call;
     self->filter = -10000;
     if (!kiln_onnx_take_int(call, "num_heads", &self->heads, error) ||
-        !kiln_onnx_take_int(call, "unidirectional", &self->causal, error) ||
+        !kiln_onnx_take_flag(call, "unidirectional", &self->causal, error) ||
         !kiln_onnx_take_float(call, "scale", &self->scale, error) ||
         !kiln_onnx_take_float(call, "mask_filter_value", &self->filter, error))
         return FALSE;
-    if (self->heads < 1 || self->heads > INT32_MAX)
-        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "num_heads: expected 1 or more, found %" G_GINT64_FORMAT,
-                               self->heads);
-    return self->causal == 0 || self->causal == 1 ||
+    return (self->heads >= 1 && self->heads <= INT32_MAX) ||
            kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                           "unidirectional: expected 0 or 1, found %" G_GINT64_FORMAT,
-                           self->causal);
+                           "num_heads: expected 1 or more, found %" G_GINT64_FORMAT, self->heads);
 }
 
 KilnValue *

@@ -132,8 +132,8 @@ read_attrs(KilnOnnxHeads *self, int64_t sizes[3], uint32_t past, GError **error)
     KilnOnnxCall *call = self->call;
     int64_t rotary = 0, shares = 0, rotary_size = 0;
     if (!kiln_onnx_heads_read(self, error) ||
-        !kiln_onnx_take_int(call, "do_rotary", &rotary, error) ||
-        !kiln_onnx_take_int(call, "past_present_share_buffer", &shares, error) ||
+        !kiln_onnx_take_flag(call, "do_rotary", &rotary, error) ||
+        !kiln_onnx_take_flag(call, "past_present_share_buffer", &shares, error) ||
         !kiln_onnx_take_int(call, "rotary_embedding_dim", &rotary_size, error))
         return FALSE;
     if (rotary || shares)

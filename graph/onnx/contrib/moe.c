@@ -25,8 +25,9 @@
 
 /* A layer of all experts. */
 typedef struct {
-    KilnValue *w; /* [experts, out, in]; NULL: there is none */
-    KilnValue *b; /* [experts, out]; NULL: none */
+    KilnValue *w;   /* [experts, out, in]; NULL: there is none */
+    KilnValue *b;   /* [experts, out]; NULL: none */
+    uint32_t at[2]; /* the operands of both */
 } Layer;
 
 typedef struct {
@@ -54,15 +55,18 @@ read_attrs(Experts *e, GError **error)
     e->alpha = 1;
     e->limit = INFINITY;
     if (!kiln_onnx_take_int(call, "k", &e->k, error) ||
-        !kiln_onnx_take_int(call, "normalize_routing_weights", &e->normalizes, error) ||
+        !kiln_onnx_take_flag(call, "normalize_routing_weights", &e->normalizes, error) ||
         !kiln_onnx_take_int(call, "swiglu_fusion", &e->fusion, error) ||
-        !kiln_onnx_take_int(call, "use_sparse_mixer", &mixer, error) ||
-        !kiln_onnx_take_int(call, "swiglu_limit_after_activation", &after, error) ||
+        !kiln_onnx_take_flag(call, "use_sparse_mixer", &mixer, error) ||
+        !kiln_onnx_take_flag(call, "swiglu_limit_after_activation", &after, error) ||
         !kiln_onnx_take_text(call, "activation_type", &e->activation, error) ||
         !kiln_onnx_take_float(call, "activation_alpha", &e->alpha, error) ||
         !kiln_onnx_take_float(call, "activation_beta", &e->beta, error) ||
         !kiln_onnx_take_float(call, "swiglu_limit", &e->limit, error))
         return FALSE;
+    if (e->limit < 0)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "swiglu_limit: expected 0 or more, found %g", (double)e->limit);
     if (mixer || after)
         return kiln_onnx_unsupported(call, error, "%s",
                                      mixer ? "use_sparse_mixer" : "swiglu_limit_after_activation");
@@ -72,39 +76,122 @@ read_attrs(Experts *e, GError **error)
 }
 
 static bool
-is_fused(const Experts *e)
+is_swiglu(const Experts *e)
 {
-    return strcmp(e->activation, "swiglu") == 0 && !e->third.w;
+    return strcmp(e->activation, "swiglu") == 0;
 }
 
-/* The sizes, from the weights, which must fit each other. */
+/* A gate and what it gates are in the first layer. */
+static bool
+is_fused(const Experts *e)
+{
+    return is_swiglu(e) && e->fusion;
+}
+
+/* What swiglu gates is in the third layer, or beside the gate. */
+static gboolean
+check_gate(const Experts *e, GError **error)
+{
+    if (!is_swiglu(e) || !e->fusion == (e->third.w != NULL))
+        return TRUE;
+    return kiln_onnx_throw(e->call, KILN_ERROR_INVALID, error,
+                           "swiglu_fusion: expected %s operand %u, found %" G_GINT64_FORMAT,
+                           e->third.w ? "0 beside" : "1 or 2 without", e->third.at[0], e->fusion);
+}
+
+/* Older files state the dims of weights the other way around. The numbers are in the same order. */
+static gboolean
+restate(Experts *e, int64_t inner)
+{
+    const int64_t out = is_fused(e) ? 2 * inner : inner;
+    const KilnOnnxExtent first[] = { KILN_ONNX_NUMBER(e->experts), KILN_ONNX_NUMBER(out),
+                                     KILN_ONNX_NUMBER(e->outer) };
+    const KilnOnnxExtent second[] = { KILN_ONNX_NUMBER(e->experts), KILN_ONNX_NUMBER(e->outer),
+                                      KILN_ONNX_NUMBER(inner) };
+    const KilnOnnxExtent third[] = { KILN_ONNX_NUMBER(e->experts), KILN_ONNX_NUMBER(inner),
+                                     KILN_ONNX_NUMBER(e->outer) };
+    e->first.w = kiln_onnx_step_reshape(&e->s, e->first.w, first, 3);
+    e->second.w = kiln_onnx_step_reshape(&e->s, e->second.w, second, 3);
+    if (e->third.w && !(e->third.w = kiln_onnx_step_reshape(&e->s, e->third.w, third, 3)))
+        return FALSE;
+    return e->first.w && e->second.w;
+}
+
+/* The sizes, from the weights and the rows. */
 static gboolean
 find_sizes(Experts *e, GError **error)
 {
     const KilnOnnxCall *call = e->call;
     const KilnType *w1 = &e->first.w->type, *w2 = &e->second.w->type;
+    const KilnType *x = &call->operands[0]->type;
     if (!kiln_type_is_static(w1) || !kiln_type_is_static(w2) || w1->rank != 3 || w2->rank != 3)
         return kiln_onnx_unsupported(call, error, "weights of unknown dims");
+    const int64_t hidden = x->dims[x->rank - 1];
     e->experts = w1->dims[0];
-    e->outer = w1->dims[2];
-    e->inner = w2->dims[2];
+    e->outer = hidden < 0 ? w1->dims[2] : hidden;
+    e->inner = e->outer > 0 ? w2->dims[1] * w2->dims[2] / e->outer : 0;
     if (e->experts < 1 || e->outer < 1 || e->inner < 1 || e->inner > INT32_MAX)
         return kiln_onnx_unsupported(call, error,
                                      "layers of %" G_GINT64_FORMAT " experts, of "
                                      "%" G_GINT64_FORMAT " and %" G_GINT64_FORMAT " numbers",
                                      e->experts, e->inner, e->outer);
-    const int64_t rows = is_fused(e) ? 2 * e->inner : e->inner;
-    if (w2->dims[0] != e->experts || w1->dims[1] != rows || w2->dims[1] != e->outer)
-        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
-                               "expected weights of [%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT
-                               ",%" G_GINT64_FORMAT "] for the second layer, found others",
-                               e->experts, e->outer, is_fused(e) ? w1->dims[1] / 2 : w1->dims[1]);
     if (e->k < 1 || e->k > e->experts)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "k: expected 1 to %" G_GINT64_FORMAT
                                " experts, found %" G_GINT64_FORMAT,
                                e->experts, e->k);
     return TRUE;
+}
+
+static bool
+has_dims(const Layer *layer, int64_t rows, int64_t columns)
+{
+    const int64_t *dims = layer->w ? layer->w->type.dims : NULL;
+    return !dims || (dims[1] == rows && dims[2] == columns);
+}
+
+static bool
+has_old_shapes(const Experts *e)
+{
+    const int64_t out = is_fused(e) ? 2 * e->inner : e->inner;
+    return has_dims(&e->first, e->outer, out) && has_dims(&e->second, e->inner, e->outer) &&
+           has_dims(&e->third, e->outer, e->inner) &&
+           !(has_dims(&e->first, out, e->outer) && has_dims(&e->second, e->outer, e->inner));
+}
+
+/* Checks the dims of @layer, which may have been computed of the operand. */
+static gboolean
+check_layer(const Experts *e, const Layer *layer, int64_t out, int64_t in, GError **error)
+{
+    const int64_t *found = layer->w ? layer->w->type.dims : NULL;
+    if (!found)
+        return layer->b ? kiln_onnx_throw(e->call, KILN_ERROR_INVALID, error,
+                                          "operand %u: expected weights beside it", layer->at[1])
+                        : TRUE;
+    if (found[0] != e->experts || !has_dims(layer, out, in))
+        return kiln_onnx_throw(e->call, KILN_ERROR_SHAPE, error,
+                               "operand %u: expected weights of [%" G_GINT64_FORMAT
+                               ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT "], found "
+                               "[%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT "]",
+                               layer->at[0], e->experts, out, in, found[0], found[1], found[2]);
+    return KILN_ONNX_REQUIRE_DIMS(e->call, layer->at[1], error, e->experts, out);
+}
+
+static gboolean
+check_layers(Experts *e, GError **error)
+{
+    const KilnType *x = &e->call->operands[0]->type;
+    const KilnValue *third = e->third.w;
+    int64_t rows = x->dims[0];
+    if (x->rank == 3)
+        rows = rows < 0 || x->dims[1] < 0 ? -1 : rows * x->dims[1];
+    if (third && (third->type.rank != 3 || !kiln_type_is_static(&third->type)))
+        return kiln_onnx_unsupported(e->call, error, "weights of unknown dims");
+    return (!has_old_shapes(e) || restate(e, e->inner)) &&
+           check_layer(e, &e->first, is_fused(e) ? 2 * e->inner : e->inner, e->outer, error) &&
+           check_layer(e, &e->second, e->outer, e->inner, error) &&
+           check_layer(e, &e->third, e->inner, e->outer, error) &&
+           KILN_ONNX_REQUIRE_DIMS(e->call, 1, error, rows, e->experts);
 }
 
 /* --- the router --- */
@@ -136,8 +223,11 @@ find_shares(Experts *e, uint32_t weights)
     const KilnAttrs_gather_elements along = { .axis = 1 };
     const KilnAttrs_scatter_elements back = { .axis = 1, .reduction = "none" };
     const KilnAttrs_reduce_sum keep = { .keepdims = true };
-    KilnValue *given = kiln_onnx_operand(e->call, weights);
-    KilnValue *all = kiln_onnx_step1(s, KILN_OP_softmax, &last, e->call->operands[1]);
+    const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(e->x, 0), KILN_ONNX_NUMBER(e->experts) };
+    KilnValue *given = kiln_onnx_operand(e->call, weights), *router = e->call->operands[1];
+    if (!kiln_type_equal_dims(&router->type, 0, &e->x->type, 0))
+        router = kiln_onnx_step_reshape(s, router, extents, 2);
+    KilnValue *all = kiln_onnx_step1(s, KILN_OP_softmax, &last, router);
     KilnValue *best = greatest(e, all);
     if (!best)
         return FALSE;
@@ -206,7 +296,7 @@ activated(const Experts *e, KilnValue *h)
     const char *name = e->activation;
     if (is_fused(e))
         return swiglu(e, half_of(e, h, 0), half_of(e, h, 1));
-    if (strcmp(name, "swiglu") == 0)
+    if (is_swiglu(e))
         return swiglu(e, h, layer_of(e, &e->third));
     if (strcmp(name, "relu") == 0)
         h = kiln_onnx_step1(s, KILN_OP_relu, NULL, h);
@@ -244,45 +334,76 @@ mixed(const Experts *e)
 
 /* --- weights of few bits --- */
 
-/* Numbers of operand @i, [experts, out, bytes], as floats by the scales of operand @scale and the
- * zero points of operand @zero. */
+/* Operands of weights of few bits, and the blocks of their scales. */
+typedef struct {
+    uint32_t w, scale, zero;
+    int64_t bits, block; /* 0: a scale for each row */
+} Packed;
+
+/* Checks the scales and zero points of @rows rows of @blocks blocks. */
+static gboolean
+check_scales(const Experts *e, const Packed *p, const int64_t dims[2], int64_t blocks,
+             GError **error)
+{
+    const KilnOnnxCall *call = e->call;
+    const int64_t each = blocks * p->bits / 8 + (blocks * p->bits % 8 != 0);
+    const int64_t flat = dims[1] * p->bits / 8 + (dims[1] * p->bits % 8 != 0);
+    if (call->operands[p->scale]->type.rank == 3)
+        return KILN_ONNX_REQUIRE_DIMS(call, p->scale, error, dims[0], dims[1], blocks) &&
+               KILN_ONNX_REQUIRE_DIMS(call, p->zero, error, dims[0], dims[1], each);
+    return KILN_ONNX_REQUIRE_DIMS(call, p->scale, error, dims[0], dims[1]) &&
+           KILN_ONNX_REQUIRE_DIMS(call, p->zero, error, dims[0], flat);
+}
+
+/* Zero points of @extents blocks: those of the operand, or half of the range of numbers. */
 static KilnValue *
-real_weights(const Experts *e, uint32_t i, uint32_t scale, uint32_t zero, int64_t bits)
+zeros_of(const Experts *e, const Packed *p, const KilnOnnxExtent extents[3], bool flat)
 {
     static const int64_t last[] = { 2 };
     const KilnOnnxSteps *s = &e->s;
-    KilnValue *w = kiln_onnx_need(e->call, i, s->error);
-    KilnValue *scales = w ? kiln_onnx_need(e->call, scale, s->error) : NULL;
-    KilnValue *zeros = kiln_onnx_operand(e->call, zero);
-    if (!scales || !kiln_onnx_require_rank(e->call, i, 3, 3, s->error) ||
-        !kiln_onnx_require_rank(e->call, scale, 2, 3, s->error) ||
-        !(w = kiln_onnx_step_unpack(s, w, bits, false)))
+    KilnValue *zeros = kiln_onnx_operand(e->call, p->zero);
+    if (!zeros)
+        return kiln_onnx_step_expand(
+            s,
+            kiln_onnx_scalar(e->call, "half", KILN_DTYPE_u8, (double)((int64_t)1 << (p->bits - 1))),
+            extents, 3);
+    const int64_t places = extents[flat ? 1 : 2].number;
+    zeros = kiln_onnx_step_unpack(s, zeros, p->bits, false);
+    if (zeros && zeros->type.dims[zeros->type.rank - 1] > places)
+        zeros = kiln_onnx_step_slice(s, zeros, -1, 0, places, 1);
+    return flat ? kiln_onnx_step_unsqueeze(s, zeros, last, 1) : zeros;
+}
+
+/* Weights, [experts, out, bytes], as floats. */
+static KilnValue *
+real_weights(const Experts *e, const Packed *p)
+{
+    static const int64_t last[] = { 2 };
+    const KilnOnnxSteps *s = &e->s;
+    KilnValue *w = kiln_onnx_need(e->call, p->w, s->error);
+    KilnValue *scales = w ? kiln_onnx_need(e->call, p->scale, s->error) : NULL;
+    if (!scales || !kiln_onnx_require_rank(e->call, p->w, 3, 3, s->error) ||
+        !kiln_onnx_require_rank(e->call, p->scale, 2, 3, s->error) ||
+        !(w = kiln_onnx_step_unpack(s, w, p->bits, false)))
         return NULL;
-    const KilnType *type = &scales->type;
-    if (!kiln_type_is_static(&w->type) || !kiln_type_is_static(type)) {
+    if (!kiln_type_is_static(&w->type)) {
         kiln_onnx_unsupported(e->call, s->error, "weights of unknown dims");
         return NULL;
     }
-    const int64_t blocks = type->rank == 3 ? type->dims[2] : 1;
-    const int64_t places = type->rank == 3 ? blocks : type->dims[1];
-    if (type->rank == 2)
-        scales = kiln_onnx_step_unsqueeze(s, scales, last, 1);
-    zeros = kiln_onnx_step_unpack(s, zeros, bits, false);
-    if (zeros && zeros->type.dims[zeros->type.rank - 1] > places)
-        zeros = kiln_onnx_step_slice(s, zeros, -1, 0, places, 1);
-    if (zeros && zeros->type.rank == 2)
-        zeros = kiln_onnx_step_unsqueeze(s, zeros, last, 1);
-    const KilnOnnxExtent extents[] = { KILN_ONNX_NUMBER(w->type.dims[0]),
-                                       KILN_ONNX_NUMBER(w->type.dims[1]),
+    const int64_t *dims = w->type.dims;
+    const bool flat = scales->type.rank == 2;
+    const int64_t block = flat || !p->block ? MAX(dims[2], 1) : p->block;
+    const int64_t blocks = (dims[2] + block - 1) / block;
+    if (!check_scales(e, p, dims, blocks, s->error))
+        return NULL;
+    const KilnOnnxExtent extents[] = { KILN_ONNX_NUMBER(dims[0]), KILN_ONNX_NUMBER(dims[1]),
                                        KILN_ONNX_NUMBER(blocks) };
-    if (!kiln_onnx_operand(e->call, zero))
-        zeros = kiln_onnx_step_expand(
-            s, kiln_onnx_scalar(e->call, "half", KILN_DTYPE_u8, (double)((int64_t)1 << (bits - 1))),
-            extents, 3);
-    KilnValue *operands[] = { w, scales, zeros };
-    const int64_t block = (w->type.dims[2] + blocks - 1) / MAX(blocks, 1);
-    return kiln_onnx_step_cast(s, kiln_onnx_step_dequantize(s, operands, 2, MAX(block, 1)),
-                               e->dtype);
+    if (flat)
+        scales = kiln_onnx_step_unsqueeze(s, scales, last, 1);
+    KilnValue *operands[] = { w, scales, zeros_of(e, p, extents, flat) };
+    return operands[2]
+               ? kiln_onnx_step_cast(s, kiln_onnx_step_dequantize(s, operands, 2, block), e->dtype)
+               : NULL;
 }
 
 /* --- the operators --- */
@@ -293,7 +414,7 @@ finish(Experts *e, uint32_t weights, GError **error)
 {
     KilnOnnxCall *call = e->call;
     KilnValue *x = call->operands[0];
-    if (!find_sizes(e, error))
+    if (!check_gate(e, error) || !find_sizes(e, error) || !check_layers(e, error))
         return FALSE;
     const KilnOnnxExtent flat[] = { KILN_ONNX_NUMBER(-1), KILN_ONNX_NUMBER(e->outer) };
     e->x = x->type.rank == 3 ? kiln_onnx_step_reshape(&e->s, x, flat, 2) : x;
@@ -320,43 +441,65 @@ begin(Experts *e, GError **error)
     return read_attrs(e, error);
 }
 
+/* Layer @at[0] with the bias @at[1]; @needed: it must be there. */
+static gboolean
+plain_layer(const Experts *e, uint32_t w, uint32_t b, bool needed, Layer *out)
+{
+    *out = (Layer){ kiln_onnx_operand(e->call, w), kiln_onnx_operand(e->call, b), { w, b } };
+    return out->w || !needed || kiln_onnx_need(e->call, w, e->s.error);
+}
+
 /* (x, router, w1, b1, w2, b2, w3, b3) */
 gboolean
 kiln_onnx_convert_moe(KilnOnnxCall *call, GError **error)
 {
     Experts e = { .s = { call, error }, .call = call };
-    if (!begin(&e, error))
-        return FALSE;
-    e.first = (Layer){ kiln_onnx_need(call, 2, error), kiln_onnx_operand(call, 3) };
-    e.second =
-        (Layer){ e.first.w ? kiln_onnx_need(call, 4, error) : NULL, kiln_onnx_operand(call, 5) };
-    e.third = (Layer){ kiln_onnx_operand(call, 6), kiln_onnx_operand(call, 7) };
-    return e.second.w && finish(&e, UINT32_MAX, error);
+    return begin(&e, error) && plain_layer(&e, 2, 3, true, &e.first) &&
+           plain_layer(&e, 4, 5, true, &e.second) && plain_layer(&e, 6, 7, false, &e.third) &&
+           finish(&e, UINT32_MAX, error);
 }
 
+/* Sets what the attributes say of the weights of the three layers. */
 static gboolean
-read_bits(KilnOnnxCall *call, int64_t bits[3], GError **error)
+read_packed(KilnOnnxCall *call, Packed packed[3], GError **error)
 {
     static const char *const names[] = { "fc1_expert_weight_bits", "fc2_expert_weight_bits",
                                          "fc3_expert_weight_bits" };
-    int64_t all = 4, block = 0, packed = 0;
+    int64_t all = 4, block = 0, prepacked = 0;
     const char *kind = "int";
     if (!kiln_onnx_take_int(call, "expert_weight_bits", &all, error) ||
         !kiln_onnx_take_int(call, "block_size", &block, error) ||
-        !kiln_onnx_take_int(call, "weights_prepacked", &packed, error) ||
+        !kiln_onnx_take_int(call, "weights_prepacked", &prepacked, error) ||
         !kiln_onnx_take_text(call, "quant_type", &kind, error))
         return FALSE;
     if (strcmp(kind, "int") != 0)
         return kiln_onnx_unsupported(call, error, "quant_type=%s", kind);
-    for (int i = 0; i < 3; i++) {
-        bits[i] = all;
-        if (!kiln_onnx_take_int(call, names[i], &bits[i], error))
+    if (prepacked > 0)
+        return kiln_onnx_unsupported(call, error, "weights that are packed for another machine");
+    if (block < 0 || block > INT32_MAX || (block && (block < 16 || (block & (block - 1)))))
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "block_size: expected 0 or a power of 2 from 16 on, found "
+                               "%" G_GINT64_FORMAT,
+                               block);
+    for (uint32_t i = 0; i < 3; i++) {
+        int64_t bits = all;
+        if (!kiln_onnx_take_int(call, names[i], &bits, error))
             return FALSE;
-        if (bits[i] != 2 && bits[i] != 4 && bits[i] != 8)
-            return kiln_onnx_unsupported(call, error, "weights of %" G_GINT64_FORMAT " bits",
-                                         bits[i]);
+        if (bits != 2 && bits != 4 && bits != 8)
+            return kiln_onnx_unsupported(call, error, "weights of %" G_GINT64_FORMAT " bits", bits);
+        packed[i] = (Packed){ 2 + 3 * i, 3 + 3 * i, 11 + i, bits, block };
     }
     return TRUE;
+}
+
+/* The layer of @packed, whose bias is the operand behind the scales. */
+static gboolean
+real_layer(const Experts *e, const Packed *packed, Layer *out)
+{
+    const uint32_t bias = packed->scale + 1;
+    *out = (Layer){ NULL, kiln_onnx_operand(e->call, bias), { packed->w, bias } };
+    out->w = real_weights(e, packed);
+    return out->w != NULL;
 }
 
 /* (x, router, w1, scales, b1, w2, scales, b2, w3, scales, b3, 3 zero points, weights of the router)
@@ -365,25 +508,21 @@ gboolean
 kiln_onnx_convert_qmoe(KilnOnnxCall *call, GError **error)
 {
     Experts e = { .s = { call, error }, .call = call };
-    int64_t bits[3];
-    if (!begin(&e, error) || !read_bits(call, bits, error))
+    Packed packed[3];
+    if (!begin(&e, error) || !read_packed(call, packed, error))
         return FALSE;
     for (uint32_t i = 15; i < call->n_operands; i++) {
         if (call->operands[i])
             return kiln_onnx_unsupported(call, error, "operand %u, a scale of floats", i);
     }
-    e.first = (Layer){ real_weights(&e, 2, 3, 11, bits[0]), kiln_onnx_operand(call, 4) };
-    if (!e.first.w)
+    if (!real_layer(&e, &packed[0], &e.first) || !real_layer(&e, &packed[1], &e.second))
         return FALSE;
-    e.second = (Layer){ real_weights(&e, 5, 6, 12, bits[1]), kiln_onnx_operand(call, 7) };
-    if (!e.second.w)
+    e.third = (Layer){ NULL, kiln_onnx_operand(call, 10), { 8, 10 } };
+    if (kiln_onnx_operand(call, 8) && !real_layer(&e, &packed[2], &e.third))
         return FALSE;
-    if (kiln_onnx_operand(call, 8)) {
-        e.third = (Layer){ real_weights(&e, 8, 9, 13, bits[2]), kiln_onnx_operand(call, 10) };
-        if (!e.third.w)
-            return FALSE;
-    }
     if (!kiln_onnx_operand(call, 14)) /* a softmax of the picked ones alone */
         e.normalizes = 1;
-    return finish(&e, 14, error);
+    return KILN_ONNX_REQUIRE_DIMS(call, 14, error, call->operands[1]->type.dims[0],
+                                  call->operands[1]->type.dims[1]) &&
+           finish(&e, 14, error);
 }

@@ -109,7 +109,7 @@ read_channels(KilnOnnxCall *call, int64_t *last, KilnValue **x, GError **error)
 {
     *x = kiln_onnx_need(call, 0, error);
     return *x && kiln_onnx_require_rank(call, 0, 3, 5, error) &&
-           kiln_onnx_take_int(call, "channels_last", last, error);
+           kiln_onnx_take_flag(call, "channels_last", last, error);
 }
 
 /* Channels of 0 fill up the last block. */

@@ -55,10 +55,10 @@ gboolean
 kiln_onnx_convert_bias_softmax(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
-    int64_t inner;
+    int64_t inner = 0;
     KilnValue *x = kiln_onnx_need(call, 0, error);
     KilnValue *bias = x ? kiln_onnx_need(call, 1, error) : NULL;
-    if (!bias || !kiln_onnx_take_int(call, "is_inner_broadcast", &inner, error))
+    if (!bias || !kiln_onnx_take_flag(call, "is_inner_broadcast", &inner, error))
         return FALSE;
     call->operands[0] = kiln_onnx_step_add(&s, x, bias);
     call->n_operands = 1;

@@ -320,8 +320,8 @@ kiln_onnx_convert_decoder_attention(KilnOnnxCall *call, GError **error)
         .bias = 10, .mask = 3, .scores_bias = 4, .past = 5, .length = 7, .beams = 9
     };
     int64_t shares = 0, shows = 0;
-    if (!kiln_onnx_take_int(call, "past_present_share_buffer", &shares, error) ||
-        !kiln_onnx_take_int(call, "output_qk", &shows, error) ||
+    if (!kiln_onnx_take_flag(call, "past_present_share_buffer", &shares, error) ||
+        !kiln_onnx_take_flag(call, "output_qk", &shows, error) ||
         !KILN_ONNX_REQUIRE_DIMS(call, 0, error, -1, 1, -1))
         return FALSE;
     if (!shares && kiln_onnx_operand(call, at.past))

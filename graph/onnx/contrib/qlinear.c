@@ -56,7 +56,7 @@ on_reals(KilnOnnxCall *call, uint32_t first, uint32_t n, uint32_t result, GError
     const KilnOnnxSteps s = { call, error };
     int64_t channels_last = 0;
     g_autofree KilnValue **operands = g_new0(KilnValue *, n);
-    if (!kiln_onnx_take_int(call, "channels_last", &channels_last, error) ||
+    if (!kiln_onnx_take_flag(call, "channels_last", &channels_last, error) ||
         !kiln_onnx_read_attrs(call, error))
         return FALSE;
     for (uint32_t i = 0; i < n; i++) {
@@ -150,7 +150,7 @@ kiln_onnx_convert_qlinear_conv_contrib(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
     int64_t channels_last = 0;
-    if (!kiln_onnx_take_int(call, "channels_last", &channels_last, error) ||
+    if (!kiln_onnx_take_flag(call, "channels_last", &channels_last, error) ||
         !kiln_onnx_read_attrs(call, error))
         return FALSE;
     KilnValue *x = kiln_onnx_need(call, 0, error);

@@ -54,7 +54,8 @@ kiln_onnx_convert_causal_conv_contrib(KilnOnnxCall *call, GError **error)
     const KilnOnnxSteps s = { call, error };
     int64_t last = 0;
     if (!refuse_extensions(call, error) ||
-        !kiln_onnx_take_int(call, "channels_last", &last, error) || !kiln_onnx_need(call, 0, error))
+        !kiln_onnx_take_flag(call, "channels_last", &last, error) ||
+        !kiln_onnx_need(call, 0, error))
         return FALSE;
     for (uint32_t i = 0; last && i <= 3; i += 3) {
         KilnValue *x = kiln_onnx_operand(call, i);

@@ -25,12 +25,12 @@ static gboolean
 take_attrs(Rotary *r, GError **error)
 {
     KilnOnnxCall *call = r->call;
-    int64_t packed; /* loosens a check of ONNX Runtime's */
+    int64_t packed = 0; /* loosens a check of ONNX Runtime's */
     float scale = 1;
     if (!kiln_onnx_take_int(call, "num_heads", &r->heads, error) ||
         !kiln_onnx_take_int(call, "rotary_embedding_dim", &r->turn.turned, error) ||
-        !kiln_onnx_take_int(call, "interleaved", &r->turn.interleaved, error) ||
-        !kiln_onnx_take_int(call, "is_packed_batching", &packed, error) ||
+        !kiln_onnx_take_flag(call, "interleaved", &r->turn.interleaved, error) ||
+        !kiln_onnx_take_flag(call, "is_packed_batching", &packed, error) ||
         !kiln_onnx_take_float(call, "scale", &scale, error))
         return FALSE;
     if (r->heads < 0 || r->heads > INT32_MAX || (r->turn.turned && r->heads < 1))
