@@ -9,7 +9,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/logic.h"
 
 enum {
     X,
@@ -34,16 +33,6 @@ kiln_onnx_rotary_angles(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *pos
     if (positions)
         cache = kiln_onnx_step_gather(s, cache, positions, 0);
     return kiln_onnx_step_unsqueeze(s, cache, &heads, 1);
-}
-
-KilnValue *
-kiln_onnx_rotary_from_front(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *positions)
-{
-    KilnValue *below = kiln_onnx_step_number(s, KILN_OP_less, positions, 0);
-    KilnValue *end = below ? kiln_onnx_step_extent(s, cache, 0) : NULL;
-    return end ? kiln_onnx_step3(s, KILN_OP_where, NULL, below,
-                                 kiln_onnx_step_cast(s, end, positions->type.dtype), positions)
-               : NULL;
 }
 
 /* Every first (@half 0) or second element of the pairs of @x. */

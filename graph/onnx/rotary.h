@@ -17,10 +17,6 @@ typedef struct {
  * the table has a row for each place already. */
 KilnValue *kiln_onnx_rotary_angles(const KilnOnnxSteps *s, KilnValue *cache, KilnValue *positions,
                                    int64_t heads);
-/** @positions, but places behind the end of the table @cache for those below 0, so that they are an
- * error, too: a gather counts them from the end. */
-KilnValue *kiln_onnx_rotary_from_front(const KilnOnnxSteps *s, KilnValue *cache,
-                                       KilnValue *positions);
 /** @x of rank 4, the last dim of which is `size`. */
 KilnValue *kiln_onnx_step_rotate(const KilnOnnxRotary *r, KilnValue *x);
 /** The same of [batch, rows, @heads × size]; @x of rank 4 is turned as it is. -1: heads of any

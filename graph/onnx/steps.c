@@ -10,6 +10,7 @@
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
+#include "graph/op/logic.h"
 #include "graph/op/matmul.h"
 #include "graph/op/multiplicative.h"
 #include "graph/op/reshape.h"
@@ -219,6 +220,13 @@ kiln_onnx_step_shape(const KilnOnnxSteps *s, const KilnOnnxExtent *extents, uint
 }
 
 KilnValue *
+kiln_onnx_step_extents(const KilnOnnxSteps *s, KilnValue *of, int dim)
+{
+    const KilnOnnxExtent extent = KILN_ONNX_DIM(of, dim);
+    return of ? extent_list(s, &extent) : NULL;
+}
+
+KilnValue *
 kiln_onnx_step_extent(const KilnOnnxSteps *s, KilnValue *of, int dim)
 {
     const KilnOnnxExtent extent = KILN_ONNX_DIM(of, dim);
@@ -244,6 +252,16 @@ kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a, const KilnOnnxExten
     KilnAttrs_reshape attrs = { .allowzero = true };
     return a ? kiln_onnx_step2(s, KILN_OP_reshape, &attrs, a, kiln_onnx_step_shape(s, extents, n))
              : NULL;
+}
+
+KilnValue *
+kiln_onnx_step_from_front(const KilnOnnxSteps *s, KilnValue *table, int dim, KilnValue *places)
+{
+    KilnValue *below = kiln_onnx_step_number(s, KILN_OP_less, places, 0);
+    KilnValue *end = below ? kiln_onnx_step_extent(s, table, dim) : NULL;
+    return end ? kiln_onnx_step3(s, KILN_OP_where, NULL, below,
+                                 kiln_onnx_step_cast(s, end, places->type.dtype), places)
+               : NULL;
 }
 
 /* --- operands --- */
@@ -297,6 +315,14 @@ kiln_onnx_require_shape(const KilnOnnxCall *call, uint32_t i, const int64_t *dim
     g_autofree char *found = kiln_type_to_string(&value->type);
     return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error, "operand %u: expected %s, found %s", i,
                            expected, found);
+}
+
+gboolean
+kiln_onnx_require_one(const KilnOnnxCall *call, uint32_t i, GError **error)
+{
+    const KilnValue *value = kiln_onnx_operand(call, i);
+    return kiln_onnx_require_rank(call, i, 0, 1, error) &&
+           (!value || value->type.rank == 0 || KILN_ONNX_REQUIRE_DIMS(call, i, error, 1));
 }
 
 int64_t

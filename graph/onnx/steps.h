@@ -57,6 +57,10 @@ KilnValue *kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t
 /** What @indices pick of @a along @axis. */
 KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                  int64_t axis);
+/** @places along dim @dim of @table, but places behind its end for those below 0, so that they are
+ * an error, too: a gather counts them from the end. */
+KilnValue *kiln_onnx_step_from_front(const KilnOnnxSteps *s, KilnValue *table, int dim,
+                                     KilnValue *places);
 /** @a with zeros around it: @pads of i64, as Pad has them. */
 KilnValue *kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads);
 /** @a with @more zeros, a scalar, at the end of @axis. */
@@ -81,7 +85,9 @@ typedef struct {
     }
 /** The extents as a list of i64: a constant if all are known. */
 KilnValue *kiln_onnx_step_shape(const KilnOnnxSteps *s, const KilnOnnxExtent *extents, uint32_t n);
-/** Dim @dim of @of as a scalar. */
+/** Dim @dim of @of as a list of one. */
+KilnValue *kiln_onnx_step_extents(const KilnOnnxSteps *s, KilnValue *of, int dim);
+/** The same as a scalar. */
 KilnValue *kiln_onnx_step_extent(const KilnOnnxSteps *s, KilnValue *of, int dim);
 /** @a broadcast to the extents. */
 KilnValue *kiln_onnx_step_expand(const KilnOnnxSteps *s, KilnValue *a,
@@ -99,6 +105,8 @@ gboolean kiln_onnx_require_shape(const KilnOnnxCall *call, uint32_t i, const int
 #define KILN_ONNX_REQUIRE_DIMS(call, i, error, ...)                                                \
     kiln_onnx_require_shape((call), (i), (int64_t[]){ __VA_ARGS__ },                               \
                             sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (error))
+/** Checks that operand @i is a scalar or a list of one. */
+gboolean kiln_onnx_require_one(const KilnOnnxCall *call, uint32_t i, GError **error);
 /** 1 where dim @dim of operand @i is 1, else @number: what it must be if it may broadcast. */
 int64_t kiln_onnx_one_or(const KilnOnnxCall *call, uint32_t i, int dim, int64_t number);
 

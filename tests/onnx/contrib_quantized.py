@@ -123,6 +123,28 @@ def products():
                        K=40, N=7, bits=bits, block_size=16, rtol=1e-3, atol=1e-3)
 
 
+    groups = {"of each place": draw.ints(0, 3, 40, np.int32), "and of places behind": draw.ints(0, 3, 48, np.int32)}
+    for kind, group in groups.items():
+        for zeros in False, True:
+            yield Case(f"groups {kind}, zero points: {zeros}", "MatMulNBits",
+                       [("a", draw.floats(2, 3, 40)), ("b!", draw.ints(0, 256, (7, 3, 8))), ("s!", draw.floats(7, 3)),
+                        ("z!", draw.floats(7, 3)) if zeros else None, ("g", group)], K=40, N=7, bits=4, block_size=16, rtol=1e-3, atol=1e-3)
+    for group in 3, -1:
+        yield Case(f"group {group} of 3", "MatMulNBits",
+                   [("a", draw.floats(2, 3, 40)), ("b!", draw.ints(0, 256, (7, 3, 8))), ("s!", draw.floats(7, 3)), None,
+                    ("g", np.full(40, group, np.int32))], K=40, N=7, bits=4, block_size=16, fails="an index is out of range")
+    for zeros in (), (1,):
+        for columns in (), (4,):
+            places = np.full(columns, 3, np.int8)
+            yield Case(f"zero points of {zeros} and {columns}", "MatMulIntegerToFloat",
+                       [("a", draw.ints(0, 256, (5, 6))), ("b!", draw.ints(-99, 99, (6, 4), np.int8)), ("as", np.full(zeros, 0.1, np.float32)),
+                        ("bs", np.full(columns, 0.2, np.float32)), ("az", np.full(zeros, 7, np.uint8)), ("bz", places), ("c", draw.floats(4))],
+                       types={"y": FLOAT}, dims={"a": ["n", 6]})
+            yield Case(f"zero points of {columns}, {len(zeros)}", "DynamicQuantizeMatMul",
+                       [("a", draw.floats(5, 6)), ("b!", draw.ints(-99, 99, (6, 4), np.int8)), ("bs", np.full(columns, 0.2, np.float32)),
+                        ("bz", places), ("c", draw.floats(4)) if zeros else None], dims={"a": ["n", 6]}, atol=1e-2)
+
+
 def recurrent():
     draw = Draw()
     for direction, n in ("forward", 1), ("bidirectional", 2):

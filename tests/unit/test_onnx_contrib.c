@@ -220,8 +220,8 @@ Test(onnx_contrib, rows_in_blocks)
     onnx_expect_error(graph_of_table("GatherBlockQuantized", onnx_int("gather_axis", 2), NULL), 17,
                       KILN_ERROR_INVALID,
                       "expected axes of rank 2, found quantize_axis=1 and gather_axis=2");
-    refused(graph_of_table("GatherBlockQuantized", onnx_int("block_size", 0), NULL),
-            "block_size=0");
+    onnx_expect_error(graph_of_table("GatherBlockQuantized", onnx_int("block_size", 0), NULL), 17,
+                      KILN_ERROR_INVALID, "block_size: expected a power of 2 from 16 on, found 0");
 }
 
 /* --- others --- */

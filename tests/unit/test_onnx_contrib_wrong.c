@@ -27,6 +27,8 @@ dtype_of(char letter)
         return ONNX_I32;
     case 'l':
         return ONNX_I64;
+    case 'b':
+        return ONNX_BOOL;
     default:
         return ONNX_F32;
     }
@@ -289,6 +291,54 @@ Test(onnx_contrib_wrong, experts)
             "operand 2: expected weights of [4,32,32], found [4,32,30]" },
           { "f5,32;f5,4;u4,32,16;f4,32;;u4,32,16;f4,32;;;;;;;;f5,3", "", SHAPE,
             "operand 14: expected [5,4], found f32[5,3]" });
+}
+
+Test(onnx_contrib_wrong, scales_and_zero_points)
+{
+    CHECK("QLinearAdd",
+          { "u2,3,4;f3;u3;u2,3,4;f;u;f;u", "", SHAPE, "operand 1: expected [1], found f32[3]" },
+          { "u2,3,4;f;u3;u2,3,4;f;u;f;u", "", SHAPE, "operand 2: expected [1], found u8[3]" },
+          { "u2,3,4;f;u;u2,3,4;f;u;f3;u", "", SHAPE, "operand 6: expected [1], found f32[3]" },
+          { "u2,3,4;f;u;u2,3,4;f;u;f;u0", "", SHAPE, "operand 7: expected [1], found u8[0]" });
+    CHECK("QLinearSigmoid",
+          { "u2,3,4;f;u3;f;u", "", SHAPE, "operand 2: expected [1], found u8[3]" });
+    CHECK("QLinearWhere",
+          { "b4;u4;f4;u4;u4;f;u;f;u", "", SHAPE, "operand 2: expected [1], found f32[4]" });
+    CHECK("QLinearReduceMean", { "u2,4;f4;u4;f;u", "axes=1,0 keepdims=1", SHAPE,
+                                 "operand 1: expected [1], found f32[4]" });
+    CHECK("MatMulIntegerToFloat",
+          { "u5,6;u6,4;f;f;u5;u", "", SHAPE, "operand 4: expected [1], found u8[5]" },
+          { "u5,6;u6,4;f5;f", "", SHAPE, "operand 2: expected [1], found f32[5]" },
+          { "u5,6;u6,4;f;f;u;u;f1", "", SHAPE, "operand 6: expected [4], found f32[1]" });
+    CHECK("DynamicQuantizeMatMul",
+          { "f5,6;u6,4;f;u;f1", "", SHAPE, "operand 4: expected [4], found f32[1]" });
+    CHECK("QAttention", { "u2,3,6;u6,24;f24;f;f;;u3", "num_heads=2", SHAPE,
+                          "operand 6: expected [1], found u8[3]" });
+}
+
+Test(onnx_contrib_wrong, blocks)
+{
+    static const char nbits[] = "K=40 N=7 bits=4 block_size=16";
+    CHECK("MatMulNBits",
+          { "f2,40;u7,3,7;f7,3", nbits, SHAPE, "operand 1: expected [7,3,8], found u8[7,3,7]" },
+          { "f2,40;u7,3,8;f20", nbits, SHAPE, "operand 2: expected [21], found f32[20]" },
+          { "f2,40;u7,3,8;f", nbits, SHAPE, "operand 2: expected rank 1 to 3, found f32[]" },
+          { "f2,40;u7,3,8;f7,3;u7,3", nbits, SHAPE, "operand 3: expected [7,2], found u8[7,3]" },
+          { "f2,40;u7,3,8;f7,3;u", nbits, SHAPE, "operand 3: expected rank 1 to 3, found u8[]" },
+          { "f2,40;u7,3,8;f7,3;f20", nbits, SHAPE, "operand 3: expected [21], found f32[20]" },
+          { "f2,40;u7,3,8;f7,3;;i41", nbits, SHAPE, "operand 4: expected [40], found i32[41]" },
+          { "f2,40;u7,3,8;f7,3;;;f1", nbits, SHAPE, "operand 5: expected [7], found f32[1]" });
+    CHECK("GatherBlockQuantized",
+          { "u9,32;l3;f8,4", "bits=4 block_size=16", SHAPE,
+            "operand 2: expected [9,4], found f32[8,4]" },
+          { "u9,32;l3;f9,4;u9,3", "bits=4 block_size=16", SHAPE,
+            "operand 3: expected [9,2], found u8[9,3]" },
+          { "u9,32;l3;f9,4;u", "bits=4 block_size=16", SHAPE,
+            "operand 3: expected rank 2, found u8[]" },
+          { "u32,9;l3;f2,9", "bits=4 block_size=16 quantize_axis=0 gather_axis=1", INVALID,
+            "quantize_axis: expected the last axis of packed numbers, found 0" },
+          { "u9,32;l3;f9,3", "bits=4 block_size=24", INVALID,
+            "block_size: expected a power of 2 from 16 on, found 24" });
 }
 
 /* clang-format on */

@@ -23,6 +23,32 @@ typedef struct {
     int64_t bits, block, quantized, gathered; /* the last two are axes */
 } Rows;
 
+/* Bytes have several numbers in the last dim, in the data and in the zero points. */
+static gboolean
+check_blocks(const Rows *r, GError **error)
+{
+    const KilnOnnxCall *call = r->call;
+    const KilnType *data = &call->operands[DATA]->type;
+    const int64_t parts = data->dtype == KILN_DTYPE_u8 ? 8 / r->bits : 1;
+    const int last = data->rank - 1;
+    int64_t dims[KILN_MAX_RANK];
+    if (parts > 1 && r->quantized != last)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "quantize_axis: expected the last axis of packed numbers, found "
+                               "%" G_GINT64_FORMAT,
+                               r->quantized);
+    for (int d = 0; d <= last; d++)
+        dims[d] = data->dims[d];
+    dims[last] = dims[last] < 0 || dims[last] > INT64_MAX / 8 ? -1 : dims[last] * parts;
+    if (dims[r->quantized] >= 0)
+        dims[r->quantized] = dims[r->quantized] / r->block + (dims[r->quantized] % r->block != 0);
+    if (!kiln_onnx_require_shape(call, SCALES, dims, data->rank, error))
+        return FALSE;
+    if (dims[last] >= 0)
+        dims[last] = dims[last] / parts + (dims[last] % parts != 0);
+    return kiln_onnx_require_shape(call, ZEROS, dims, data->rank, error);
+}
+
 static gboolean
 read_rows(Rows *r, GError **error)
 {
@@ -51,8 +77,12 @@ read_rows(Rows *r, GError **error)
     if (r->bits != 2 && r->bits != 4 && r->bits != 8)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "bits: expected 2, 4 or 8, found %" G_GINT64_FORMAT, r->bits);
-    return r->block >= 16 ||
-           kiln_onnx_unsupported(call, error, "block_size=%" G_GINT64_FORMAT, r->block);
+    if (r->block < 16 || r->block > INT32_MAX || (r->block & (r->block - 1)))
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "block_size: expected a power of 2 from 16 on, found "
+                               "%" G_GINT64_FORMAT,
+                               r->block);
+    return check_blocks(r, error);
 }
 
 static KilnValue *

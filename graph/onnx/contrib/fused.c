@@ -255,6 +255,9 @@ static gboolean
 scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, KilnValue *const zeros[2],
                KilnValue *const scales[2], uint32_t bias)
 {
+    const int rank = b->type.rank;
+    if (!KILN_ONNX_REQUIRE_DIMS(s->call, bias, s->error, rank < 1 ? -1 : b->type.dims[rank - 1]))
+        return FALSE;
     KilnValue *y = kiln_onnx_step_scaled_product(s, a, b, zeros, scales);
     return kiln_onnx_set_result(s->call, 0, kiln_onnx_step_add_operand(s, y, bias));
 }
@@ -269,6 +272,8 @@ kiln_onnx_convert_matmul_integer_to_float(KilnOnnxCall *call, GError **error)
             return FALSE;
     }
     KilnValue *zeros[] = { kiln_onnx_operand(call, 4), kiln_onnx_operand(call, 5) };
+    if (!kiln_onnx_require_one(call, 2, error) || !kiln_onnx_require_one(call, 4, error))
+        return FALSE;
     return scaled_product(&s, call->operands[0], call->operands[1], zeros, call->operands + 2, 6);
 }
 

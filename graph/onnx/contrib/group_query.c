@@ -16,7 +16,6 @@
 #include "graph/onnx/rotary.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/bounds.h"
-#include "graph/op/generate.h"
 #include "graph/op/logic.h"
 #include "graph/op/norm.h"
 #include "graph/op/softmax.h"
@@ -243,13 +242,12 @@ static KilnValue *
 first_columns(const Group *g)
 {
     const KilnOnnxSteps *s = &g->s;
-    const KilnAttrs_shape rows = { .start = 1, .end = 2 };
     KilnValue *ids = g->call->operands[POSITIONS], *x = g->call->operands[QUERY];
     const KilnOnnxExtent shape[] = { KILN_ONNX_DIM(x, 0), KILN_ONNX_DIM(x, 1) };
     if (kiln_type_equal_dims(&ids->type, 0, &x->type, 0) &&
         kiln_type_equal_dims(&ids->type, 1, &x->type, 1))
         return ids;
-    ids = kiln_onnx_step_slice_to(s, ids, 1, 0, kiln_onnx_step1(s, KILN_OP_shape, &rows, x));
+    ids = kiln_onnx_step_slice_to(s, ids, 1, 0, kiln_onnx_step_extents(s, x, 1));
     return kiln_onnx_step_reshape(s, ids, shape, 2);
 }
 
@@ -298,7 +296,7 @@ turn(Group *g, GError **error)
     KilnValue *at =
         kiln_onnx_operand(g->call, POSITIONS) ? stated_positions(g) : counted_positions(g);
     if (kiln_onnx_operand(g->call, POSITIONS))
-        at = kiln_onnx_rotary_from_front(&g->s, g->call->operands[COS], at);
+        at = kiln_onnx_step_from_front(&g->s, g->call->operands[COS], 0, at);
     if (!at)
         return FALSE;
     r.cos = kiln_onnx_rotary_angles(&g->s, g->call->operands[COS], at, 2);

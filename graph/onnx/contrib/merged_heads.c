@@ -171,6 +171,8 @@ kiln_onnx_convert_qattention(KilnOnnxCall *call, GError **error)
     }
     if (!read_attrs(&self, sizes, 8, error))
         return FALSE;
+    if (!kiln_onnx_require_one(call, 3, error) || !kiln_onnx_require_one(call, 6, error))
+        return FALSE;
     KilnValue *zeros[] = { kiln_onnx_operand(call, 6), kiln_onnx_operand(call, 7) };
     KilnValue *all = kiln_onnx_step_scaled_product(&self.s, call->operands[0], call->operands[1],
                                                    zeros, call->operands + 3);

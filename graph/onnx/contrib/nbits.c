@@ -5,7 +5,9 @@
  * Runtime computes them.
  *
  *   b: u8[N, blocks, bytes] => bits of a byte, the lowest first => f[N, blocks, block size]
- *   a . transpose(((b - zero) * scale)[N, K]) + bias */
+ *   a . transpose(((b - zero) * scale)[N, K]) + bias
+ *
+ * Where there are groups, these say for each place along K whose scale and zero point it has. */
 #include "graph/onnx/contrib/bits.h"
 
 #include "graph/graph.h"
@@ -19,6 +21,34 @@ typedef struct {
     int64_t k, n, bits, block, blocks;
 } Blocks;
 
+/* Numbers of each block of @rows rows, as a list or as rows of @each. */
+static gboolean
+check_rows(const KilnOnnxCall *call, uint32_t i, int64_t rows, int64_t each, GError **error)
+{
+    const KilnValue *x = kiln_onnx_operand(call, i);
+    return x && x->type.rank == 2   ? KILN_ONNX_REQUIRE_DIMS(call, i, error, rows, each)
+           : x && x->type.rank == 1 ? KILN_ONNX_REQUIRE_DIMS(call, i, error, rows * each)
+                                    : kiln_onnx_require_rank(call, i, 1, 3, error);
+}
+
+static gboolean
+check_shapes(const KilnOnnxCall *call, const Blocks *b, GError **error)
+{
+    const KilnValue *zeros = kiln_onnx_operand(call, 3);
+    const int64_t bytes = b->block * b->bits / 8, packed = b->blocks * b->bits;
+    const KilnValue *groups = kiln_onnx_operand(call, 4);
+    const int64_t padded = b->blocks * b->block;
+    const int64_t all =
+        groups && groups->type.rank == 1 && groups->type.dims[0] == padded ? padded : b->k;
+    const bool whole = !zeros || zeros->type.dtype != KILN_DTYPE_u8;
+    return (call->operands[1]->type.rank != 3 ||
+            KILN_ONNX_REQUIRE_DIMS(call, 1, error, b->n, b->blocks, bytes)) &&
+           check_rows(call, 2, b->n, b->blocks, error) &&
+           check_rows(call, 3, b->n, whole ? b->blocks : packed / 8 + (packed % 8 != 0), error) &&
+           KILN_ONNX_REQUIRE_DIMS(call, 4, error, all) &&
+           KILN_ONNX_REQUIRE_DIMS(call, 5, error, b->n);
+}
+
 static gboolean
 read_attrs(KilnOnnxCall *call, Blocks *b, GError **error)
 {
@@ -30,7 +60,8 @@ read_attrs(KilnOnnxCall *call, Blocks *b, GError **error)
         !kiln_onnx_take_int(call, "accuracy_level", &level, error) ||
         !kiln_onnx_take_int(call, "weight_prepacked", &packed, error))
         return FALSE;
-    if (b->k < 1 || b->n < 1 || b->block < 1 || b->k > INT32_MAX || b->block > INT32_MAX)
+    if (b->k < 1 || b->n < 1 || b->block < 1 || b->k > INT32_MAX || b->n > INT32_MAX ||
+        b->block > INT32_MAX)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "expected K, N and block_size of 1 or more, found %" G_GINT64_FORMAT
                                ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
@@ -40,8 +71,7 @@ read_attrs(KilnOnnxCall *call, Blocks *b, GError **error)
         return kiln_onnx_unsupported(call, error, "bits=%" G_GINT64_FORMAT, b->bits);
     if (packed)
         return kiln_onnx_unsupported(call, error, "weights that are packed for another machine");
-    return !kiln_onnx_operand(call, 4) ||
-           kiln_onnx_unsupported(call, error, "operand 4, the group of each row");
+    return check_shapes(call, b, error);
 }
 
 static KilnValue *
@@ -96,29 +126,59 @@ zeros(const Blocks *b, KilnValue *zero)
     return kiln_onnx_step_cast(&b->s, reshaped(b, zero, b->n, b->blocks, 1), b->dtype);
 }
 
+/* @x, [N, blocks, 1], for each place of [N, K] by its group. */
+static KilnValue *
+of_groups(const Blocks *b, KilnValue *x)
+{
+    KilnValue *groups = kiln_onnx_operand(b->s.call, 4);
+    if (!groups || !x || x->type.rank != 3)
+        return x;
+    x = reshaped(b, x, b->n, b->blocks, 0);
+    groups = kiln_onnx_step_slice(&b->s, groups, 0, 0, b->k, 1);
+    return kiln_onnx_step_gather(&b->s, x, kiln_onnx_step_from_front(&b->s, x, 1, groups), 1);
+}
+
+/* @w, numbers of [N, blocks, block size], as [N, K] */
+static KilnValue *
+matrix_of(const Blocks *b, KilnValue *w)
+{
+    w = reshaped(b, w, b->n, b->blocks * b->block, 0);
+    return b->blocks * b->block == b->k ? w : kiln_onnx_step_slice(&b->s, w, 1, 0, b->k, 1);
+}
+
+/* [N, K] */
+static KilnValue *
+weights_of(const Blocks *b)
+{
+    const KilnOnnxCall *call = b->s.call;
+    const bool grouped = kiln_onnx_operand(call, 4);
+    KilnValue *w = reshaped(b, call->operands[1], b->n, b->blocks, -1);
+    w = kiln_onnx_step_cast(&b->s, kiln_onnx_step_unpack(&b->s, w, b->bits, false), b->dtype);
+    if (grouped)
+        w = matrix_of(b, w);
+    w = w ? kiln_onnx_step_sub(&b->s, w, of_groups(b, zeros(b, kiln_onnx_operand(call, 3)))) : NULL;
+    KilnValue *scale = w ? reshaped(b, call->operands[2], b->n, b->blocks, 1) : NULL;
+    scale = of_groups(b, kiln_onnx_step_cast(&b->s, scale, b->dtype));
+    w = kiln_onnx_step_mul(&b->s, w, scale);
+    return grouped ? w : matrix_of(b, w);
+}
+
 /* (a, b, scales, zero points, groups, bias) */
 gboolean
 kiln_onnx_convert_matmul_nbits(KilnOnnxCall *call, GError **error)
 {
     static const int64_t swap[] = { 1, 0 };
     Blocks b = { .s = { call, error }, .bits = 4 };
-    KilnValue *a = kiln_onnx_need(call, 0, error);
-    KilnValue *bytes = a ? kiln_onnx_need(call, 1, error) : NULL;
-    KilnValue *scales = bytes ? kiln_onnx_need(call, 2, error) : NULL;
-    if (!scales || !read_attrs(call, &b, error))
+    for (uint32_t i = 0; i < 3; i++) {
+        if (!kiln_onnx_need(call, i, error))
+            return FALSE;
+    }
+    if (!read_attrs(call, &b, error))
         return FALSE;
-    KilnDType dtype = a->type.dtype;
+    KilnDType dtype = call->operands[0]->type.dtype;
     b.dtype = kiln_dtype_is_half(dtype) ? KILN_DTYPE_f32 : dtype;
-    a = kiln_onnx_step_cast(&b.s, a, b.dtype);
-    KilnValue *w =
-        kiln_onnx_step_unpack(&b.s, reshaped(&b, bytes, b.n, b.blocks, -1), b.bits, false);
-    w = kiln_onnx_step_cast(&b.s, w, b.dtype);
-    w = kiln_onnx_step_sub(&b.s, w, w ? zeros(&b, kiln_onnx_operand(call, 3)) : NULL);
-    KilnValue *scale = w ? reshaped(&b, scales, b.n, b.blocks, 1) : NULL;
-    w = kiln_onnx_step_mul(&b.s, w, kiln_onnx_step_cast(&b.s, scale, b.dtype));
-    w = reshaped(&b, w, b.n, b.blocks * b.block, 0);
-    if (b.blocks * b.block != b.k)
-        w = kiln_onnx_step_slice(&b.s, w, 1, 0, b.k, 1);
+    KilnValue *a = kiln_onnx_step_cast(&b.s, call->operands[0], b.dtype);
+    KilnValue *w = a ? weights_of(&b) : NULL;
     KilnValue *y = kiln_onnx_step_matmul(&b.s, a, kiln_onnx_step_transpose(&b.s, w, swap, 2));
     KilnValue *bias = kiln_onnx_operand(call, 5);
     if (y && bias)

@@ -8,7 +8,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/gather.h"
-#include "graph/op/generate.h"
 #include "graph/op/logic.h"
 
 /* Which operand is what. The first three are queries, keys and values. */
@@ -261,10 +260,8 @@ static gboolean
 write_buffers(Projected *p)
 {
     KilnOnnxHeads *h = &p->h;
-    const KilnAttrs_shape rows = { .start = 2, .end = 3 };
     h->before = tokens_before(p);
-    h->n_keys =
-        kiln_onnx_step_add(&h->s, h->before, kiln_onnx_step1(&h->s, KILN_OP_shape, &rows, h->k));
+    h->n_keys = kiln_onnx_step_add(&h->s, h->before, kiln_onnx_step_extents(&h->s, h->k, 2));
     h->k = h->n_keys ? written(p, p->at->past, h->k, h->before) : NULL;
     h->v = h->k ? written(p, p->at->past + 1, h->v, h->before) : NULL;
     return h->v != NULL;

@@ -37,15 +37,26 @@ real(KilnOnnxCall *call, uint32_t at, int64_t axis, GError **error)
     return kiln_onnx_step_dequantize(&(KilnOnnxSteps){ call, error }, operands, axis, 0);
 }
 
+/* The same, where all have one scale and one zero point. */
+static KilnValue *
+real_of_one(KilnOnnxCall *call, uint32_t at, GError **error)
+{
+    return kiln_onnx_require_one(call, at + 1, error) && kiln_onnx_require_one(call, at + 2, error)
+               ? real(call, at, 1, error)
+               : NULL;
+}
+
 /* The result: @y as integers by the scale and the zero point of operands @at and @at + 1. */
 static gboolean
 set_integers(KilnOnnxCall *call, KilnValue *y, uint32_t at, GError **error)
 {
     KilnValue *scale = y ? kiln_onnx_need(call, at, error) : NULL;
     KilnValue *operands[] = { y, scale, kiln_onnx_operand(call, at + 1) };
-    return scale && kiln_onnx_set_result(call, 0,
-                                         kiln_onnx_build(call, KILN_OP_quantize_linear, NULL,
-                                                         operands, operands[2] ? 3 : 2, error));
+    return scale && kiln_onnx_require_one(call, at, error) &&
+           kiln_onnx_require_one(call, at + 1, error) &&
+           kiln_onnx_set_result(call, 0,
+                                kiln_onnx_build(call, KILN_OP_quantize_linear, NULL, operands,
+                                                operands[2] ? 3 : 2, error));
 }
 
 /* The row's operator of @n groups of three operands from @first on; the result's two from @result.
@@ -60,7 +71,7 @@ on_reals(KilnOnnxCall *call, uint32_t first, uint32_t n, uint32_t result, GError
         !kiln_onnx_read_attrs(call, error))
         return FALSE;
     for (uint32_t i = 0; i < n; i++) {
-        operands[i] = real(call, first + 3 * i, 1, error);
+        operands[i] = real_of_one(call, first + 3 * i, error);
         if (operands[i] && channels_last)
             operands[i] = kiln_onnx_step_channels_second(&s, operands[i]);
         if (!operands[i])
@@ -131,7 +142,7 @@ kiln_onnx_convert_qgemm(KilnOnnxCall *call, GError **error)
     if (!kiln_onnx_read_attrs(call, error))
         return FALSE;
     const KilnAttrs_gemm *attrs = kiln_onnx_attrs(call, gemm);
-    KilnValue *operands[3] = { real(call, 0, 1, error) };
+    KilnValue *operands[3] = { real_of_one(call, 0, error) };
     operands[1] = operands[0] ? real(call, 3, attrs->transB ? 0 : 1, error) : NULL;
     if (!operands[1])
         return FALSE;
@@ -170,7 +181,7 @@ kiln_onnx_convert_qlinear_where(KilnOnnxCall *call, GError **error)
 {
     KilnValue *operands[3] = { kiln_onnx_need(call, 0, error) };
     for (uint32_t i = 1; i < 3 && operands[i - 1]; i++)
-        operands[i] = real(call, 3 * i - 2, 1, error);
+        operands[i] = real_of_one(call, 3 * i - 2, error);
     return operands[2] &&
            set_integers(call, kiln_onnx_build(call, KILN_OP_where, NULL, operands, 3, error), 7,
                         error);
@@ -185,7 +196,7 @@ kiln_onnx_convert_qlinear_reduce_mean(KilnOnnxCall *call, GError **error)
     if (!kiln_onnx_take_ints(call, "axes", &axes, &there, error) ||
         !kiln_onnx_read_attrs(call, error))
         return FALSE;
-    KilnValue *operands[2] = { real(call, 0, 1, error) };
+    KilnValue *operands[2] = { real_of_one(call, 0, error) };
     if (operands[0] && there)
         operands[1] = kiln_onnx_ints(call, "axes", axes.v, axes.n);
     return operands[0] && set_integers(call,

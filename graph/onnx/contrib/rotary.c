@@ -154,7 +154,7 @@ kiln_onnx_convert_rotary_embedding_contrib(KilnOnnxCall *call, GError **error)
     KilnValue *x = call->operands[X];
     r.flat = x->type.rank == 3;
     KilnValue *at = find_sizes(&r, error) ? positions_of(&r) : NULL;
-    at = kiln_onnx_rotary_from_front(s, call->operands[COS], at);
+    at = kiln_onnx_step_from_front(s, call->operands[COS], 0, at);
     x = at ? of_size(&r, x) : NULL;
     if (!x)
         return FALSE;

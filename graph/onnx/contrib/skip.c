@@ -6,7 +6,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/cast.h"
-#include "graph/op/generate.h"
 #include "graph/op/norm.h"
 #include "graph/op/reduce.h"
 
@@ -69,10 +68,8 @@ kiln_onnx_convert_skip_rms_normalization(KilnOnnxCall *call, GError **error)
 static KilnValue *
 first_positions(const KilnOnnxSteps *s)
 {
-    KilnAttrs_shape columns = { .start = 1, .end = 2 };
-    return kiln_onnx_step_slice_to(
-        s, s->call->operands[3], 0, 0,
-        kiln_onnx_step1(s, KILN_OP_shape, &columns, s->call->operands[0]));
+    return kiln_onnx_step_slice_to(s, s->call->operands[3], 0, 0,
+                                   kiln_onnx_step_extents(s, s->call->operands[0], 1));
 }
 
 /* Rows of operand @table by operand @ids. */
