@@ -72,12 +72,6 @@ ARITHMETIC(pow)
 #undef ARITHMETIC
 
 KilnValue *
-kiln_onnx_step_det(const KilnOnnxSteps *s, KilnValue *a)
-{
-    return kiln_onnx_step1(s, KILN_OP_det, NULL, a);
-}
-
-KilnValue *
 kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a)
 {
     const KilnAttrs_swish attrs = { .alpha = 1 };

@@ -35,8 +35,6 @@ KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
 KILN_ONNX_ARITHMETIC(pow)
 #undef KILN_ONNX_ARITHMETIC
-/** The determinants of the matrices of the last two dims. */
-KilnValue *kiln_onnx_step_det(const KilnOnnxSteps *s, KilnValue *a);
 /** @a * sigmoid(@a) */
 KilnValue *kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a);
 /** @cap * tanh(@a / @cap) */

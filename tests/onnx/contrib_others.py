@@ -79,11 +79,20 @@ def small():
         for dtype in "f4", "f8":
             yield Case(f"{metric}, {dtype}", "CDist", [("a", draw.floats(5, 7, dtype=dtype)), ("b", draw.floats(4, 7, dtype=dtype))],
                        metric=metric, dims={"a": ["m", 7], "b": ["k", 7]})
-    for n in 1, 2, 3, 4, 7:
+    for n in 1, 2, 3, 4, 7, 12:
         for dtype in "f4", "f8":
             yield Case(f"{n} by {n}, {dtype}", "Inverse", [("x", draw.floats(2, 3, n, n, dtype=dtype) + n * np.eye(n, dtype=dtype))],
                        dims={"x": ["b", 3, n, n]})
     yield Case("one matrix", "Inverse", [("x", draw.floats(3, 3))], rtol=1e-3)
+    same = draw.floats(5, 5)
+    same[3] = same[1]
+    singular = {"zeros": np.zeros((3, 3)), "ones": np.ones((2, 2)), "two rows that are equal": same, "nothing": np.zeros((0, 0)),
+                "a zero in the diagonal": np.diag([1, 0, 2]), "a number that is none": np.array([[1, np.nan], [2, 4]])}
+    for name, matrix in singular.items():
+        for dtype in np.float32, np.float64:
+            yield Case(f"{name}, {dtype.__name__}", "Inverse", [("x", matrix.astype(dtype))])
+    for name, factor in ("small", 1e-20), ("great", 1e15):
+        yield Case(f"{name} numbers", "Inverse", [("x", draw.floats(6, 6) * np.float32(factor))], rtol=1e-3, atol=0)
     yield Case("halves", "Inverse", [("x", (draw.floats(2, 4, 4) + 4 * np.eye(4)).astype(np.float16))], rtol=1e-2, atol=1e-2)
     for mode in "bilinear", "nearest", "bicubic":
         for padding in "zeros", "border", "reflection":

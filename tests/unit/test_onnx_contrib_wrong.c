@@ -341,4 +341,12 @@ Test(onnx_contrib_wrong, blocks)
             "block_size: expected a power of 2 from 16 on, found 24" });
 }
 
+Test(onnx_contrib_wrong, inverse)
+{
+    CHECK("Inverse", { "f2,3", "", SHAPE, "operand 0: expected [3,3], found f32[2,3]" },
+          { "f4", "", SHAPE, "operand 0: expected rank 2 to" },
+          { "f33,33", "", UNSUPPORTED, "matrices of order 33" },
+          { "fN,N", "", UNSUPPORTED, "matrices of order -1" });
+}
+
 /* clang-format on */

@@ -139,6 +139,19 @@ Test(onnx_expand, optimizers_of_several_values)
     cr_expect(strstr(text, "where("), "%s", text);
 }
 
+/* Values, gradients and sums of one value have one shape. */
+Test(onnx_expand, optimizers_of_other_shapes)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "r", ONNX_F32, "");
+    onnx_input(graph, "t", ONNX_I64, "");
+    onnx_input(graph, "x", ONNX_F32, "2,3");
+    onnx_input(graph, "g", ONNX_F32, "1,3");
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "ai.onnx.preview.training:Adagrad", "r,t,x,g,x", "z", NULL);
+    onnx_expect_error(graph, 17, KILN_ERROR_SHAPE, "operand 3: expected [2,3], found f32[1,3]");
+}
+
 Test(onnx_expand, optimizers_that_are_refused)
 {
     GByteArray *graph = step_of("ai.onnx.preview.training:Adam", 5, "r,t,x,g,h", "z", NULL);

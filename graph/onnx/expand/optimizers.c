@@ -5,9 +5,15 @@
  *
  *     g' = g + norm_coefficient x
  *
- *     Adagrad:  h' = h + g'g'                       x' = x - r / (1 + t decay_factor) g' / (√h' +
- * ε) Adam:     v' = αv + (1 - α)g'                 x' = (1 - post) (x - r' v' / (√h' + ε)) h' = βh
- * + (1 - β)g'g' Momentum: v' = αv + (t > 0 ? β : 1)g'         x' = x - r v', or x - r (g' + αv')
+ *     Adagrad:   h' = h + g'g'
+ *                x' = x - r / (1 + t decay_factor) g' / (√h' + ε)
+ *
+ *     Adam:      v' = αv + (1 - α)g'
+ *                h' = βh + (1 - β)g'g'
+ *                x' = (1 - norm_coefficient_post) (x - r' v' / (√h' + ε))
+ *
+ *     Momentum:  v' = αv + (t > 0 ? β : 1)g'
+ *                x' = x - r v', or x - r (g' + αv') by Nesterov
  *
  * The rate of Adam is r' = t > 0 ? r √(1 - β^t) / (1 - α^t) : r. Rates are computed in f64. */
 #include "graph/graph.h"
@@ -46,6 +52,11 @@ begin(KilnOnnxCall *call, uint32_t lists, Step *out, GError **error)
     out->n = (call->n_operands - 2) / lists;
     for (uint32_t i = 0; i < call->n_operands; i++) {
         if (!kiln_onnx_need(call, i, error))
+            return FALSE;
+    }
+    for (uint32_t i = 2; i < call->n_operands; i++) {
+        const KilnType *value = &call->operands[2 + (i - 2) % out->n]->type;
+        if (value->rank >= 0 && !kiln_onnx_require_shape(call, i, value->dims, value->rank, error))
             return FALSE;
     }
     out->rate = scalar(out, call->operands[0]);
