@@ -281,6 +281,11 @@ def merged_cases():
     yield heads("ends", "Attention", [x, w, bias, ends])
     yield heads("ends and starts", "Attention", [x, w, bias, ("mask", np.array([3, 2, 0, 1], np.int32))])
     yield heads("ends and sums", "Attention", [x, w, bias, ("mask", np.array([3, 2, 0, 1, 3, 0, 3, 6], np.int32))])
+    for numbers in [3, 2], [3, 2, 0, 1], [3, 2, 0, 1, 3, 0, 3, 6]:
+        yield heads(f"a mask of {len(numbers)} numbers, open", "Attention", [x, w, bias, ("mask", np.array(numbers, np.int32))],
+                    dims={"x": ["b", "s", 6], "mask": ["n"]})
+    yield heads("fewer ends than samples", "Attention", [x, w, bias, ("mask", np.array([3], np.int32))], fails="reshape",
+                dims={"x": ["b", "s", 6], "mask": ["n"]})
     yield heads("wide values", "Attention", [x, ("w!", draw.floats(6, 32)), ("bias!", draw.floats(32))], qkv_hidden_sizes=[8, 8, 16])
     yield heads("without a bias", "Attention", [x, w], num_heads=4)
     yield heads("a mask of one column", "Attention", [x, w, bias, ("mask", np.array([[0], [1]], np.int32))])

@@ -99,8 +99,6 @@ check(const char *op, const Wrong *all, size_t n)
 #define SHAPE KILN_ERROR_SHAPE
 #define UNSUPPORTED KILN_ERROR_UNSUPPORTED
 
-/* clang-format off: tables */
-
 Test(onnx_contrib_wrong, attention)
 {
     CHECK(
@@ -127,8 +125,6 @@ Test(onnx_contrib_wrong, attention)
         { "f2,3,6;f6,24;;i2,1,3", "num_heads=2", SHAPE,
           "operand 3: expected [2,3,3], found i32[2,1,3]" },
         { "f2,3,6;f6,24;;i2,1,8,8", "num_heads=2", UNSUPPORTED, "a mask of rank 4" },
-        { "fB,S,6;f6,24;;iN", "num_heads=2", UNSUPPORTED,
-          "a mask of rank 1 that may be more than a length for each sample" },
         { "f2,3,6;f6,24;;;f3,2,2,5,4", "num_heads=2", SHAPE,
           "operand 4: expected [2,2,2,?,4], found f32[3,2,2,5,4]" },
         { "f2,3,6;f6,32;;;f2,2,2,5,4", "num_heads=2 qkv_hidden_sizes=8,8,16", INVALID,
@@ -201,6 +197,8 @@ Test(onnx_contrib_wrong, positions)
           { "f2,3,16;l1,3;f64,4;f64,4", "", SHAPE, "operand 1: expected [2,3], found i64[1,3]" },
           { "f2,3,16;l3;f64,4;f64,4", "", SHAPE, "operand 1: expected [1], found i64[3]" },
           { "fB,S,H;lB,S;f64,2;f64,2", "num_heads=2 rotary_embedding_dim=4", UNSUPPORTED,
+            "an unknown size of heads" },
+          { "fB,2,S,D;lB,S;f64,2;f64,2", "num_heads=2 rotary_embedding_dim=4", UNSUPPORTED,
             "an unknown size of heads" });
 }
 
@@ -348,5 +346,3 @@ Test(onnx_contrib_wrong, inverse)
           { "f33,33", "", UNSUPPORTED, "matrices of order 33" },
           { "fN,N", "", UNSUPPORTED, "matrices of order -1" });
 }
-
-/* clang-format on */

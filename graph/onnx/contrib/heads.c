@@ -13,6 +13,7 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/logic.h"
+#include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 
 #include <float.h>
@@ -105,6 +106,27 @@ keep_beside(const KilnOnnxHeads *self, KilnOp op, KilnValue *n)
     return kiln_onnx_step2(s, op, NULL, keys, n);
 }
 
+/* The same where the number of samples is open. Zeros behind @mask stand for starts that it may
+ * lack; others than starts become zeros. */
+static KilnValue *
+keep_open_lengths(const KilnOnnxHeads *self, KilnValue *mask)
+{
+    const KilnOnnxSteps *s = &self->s;
+    const KilnOnnxExtent each[] = { KILN_ONNX_DIM(self->q, 0) };
+    mask = kiln_onnx_step_cast(s, mask, KILN_DTYPE_i64);
+    KilnValue *batch = kiln_onnx_step_extents(s, self->q, 0);
+    KilnValue *twice = kiln_onnx_step_mul_number(s, batch, 2);
+    KilnValue *ends = kiln_onnx_step_slice_to(s, mask, 0, 0, batch);
+    KilnValue *has =
+        kiln_onnx_step2(s, KILN_OP_equal, NULL, kiln_onnx_step_extents(s, mask, 0), twice);
+    KilnValue *more = kiln_onnx_step_longer(s, mask, 0, kiln_onnx_step_extent(s, self->q, 0));
+    KilnValue *starts = kiln_onnx_step3(s, KILN_OP_slice, NULL, more, batch, twice);
+    starts = kiln_onnx_step_mul(s, starts, kiln_onnx_step_cast(s, has, KILN_DTYPE_i64));
+    KilnValue *keep = keep_beside(self, KILN_OP_less, kiln_onnx_step_reshape(s, ends, each, 1));
+    return kiln_onnx_step2(s, KILN_OP_and, NULL, keep,
+                           keep_beside(self, KILN_OP_greater_or_equal, starts));
+}
+
 /* A mask of rank 1: the end of the keys of each batch, and after these perhaps their starts. Where
  * there are sums of lengths behind the ends (3 batch + 2), no kernel reads them. */
 static KilnValue *
@@ -114,11 +136,8 @@ keep_lengths(const KilnOnnxHeads *self, KilnValue *mask)
     const int64_t batch = self->q->type.dims[0], n = mask->type.dims[0];
     if (kiln_type_equal_dims(&mask->type, 0, &self->q->type, 0))
         return keep_beside(self, KILN_OP_less, mask);
-    if (batch < 0 || batch > INT32_MAX || n < 0) {
-        kiln_onnx_unsupported(self->call, s->error,
-                              "a mask of rank 1 that may be more than a length for each sample");
-        return NULL;
-    }
+    if (batch < 0 || batch > INT32_MAX || n < 0)
+        return keep_open_lengths(self, mask);
     if (n != 2 * batch && n != 3 * batch + 2) {
         kiln_onnx_throw(self->call, KILN_ERROR_SHAPE, s->error,
                         "expected a mask of 1, 2 or 3 numbers (and 2 more) for each of "

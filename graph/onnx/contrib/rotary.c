@@ -73,6 +73,8 @@ find_size(const Rotary *r, int64_t last, int64_t pairs, int64_t *out, GError **e
 {
     const KilnOnnxCall *call = r->call;
     *out = !r->flat && last >= 0 ? last : 2 * pairs;
+    if (!r->flat && last < 0 && r->turn.turned)
+        return kiln_onnx_unsupported(call, error, "an unknown size of heads");
     if (r->flat && r->heads > 0) {
         if (last < 0 && r->turn.turned)
             return kiln_onnx_unsupported(call, error, "an unknown size of heads");
