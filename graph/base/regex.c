@@ -137,8 +137,7 @@ kiln_regex_compile(const char *pattern, GError **error)
     put_node(&writer, tree.root);
     put(&writer, KILN_REGEX_MATCH, 0, 0);
     if (writer.full)
-        return kiln_throw_null(error, KILN_ERROR_LIMIT,
-                               "'%s': expected a pattern of at most %d steps", pattern,
+        return kiln_throw_null(error, KILN_ERROR_LIMIT, "expected a pattern of at most %d steps",
                                KILN_REGEX_STEPS);
     return new_block(steps, &tree);
 }
@@ -159,48 +158,6 @@ size_t
 kiln_regex_scratch(const KilnRegex *regex)
 {
     return (size_t)regex->n_steps * 4 * sizeof(uint32_t);
-}
-
-/* --- characters --- */
-
-static bool
-item_has(const KilnRegexItem *item, uint32_t c)
-{
-    bool has = false;
-    switch ((KilnRegexItemKind)item->kind) {
-    case KILN_REGEX_RANGE:
-        has = c >= item->low && c <= item->high;
-        break;
-    case KILN_REGEX_CATEGORY:
-        has = item->low >> g_unichar_type(c) & 1;
-        break;
-    case KILN_REGEX_SCRIPT:
-        has = (uint32_t)g_unichar_get_script(c) == item->low;
-        break;
-    }
-    return has != item->inverted;
-}
-
-static bool
-any_item_has(const KilnRegexItem *items, uint32_t n, uint32_t c)
-{
-    bool has = false;
-    for (uint32_t i = 0; i < n && !has; i++)
-        has = item_has(&items[i], c);
-    return has;
-}
-
-static bool
-set_has(const KilnRegex *regex, const KilnRegexSet *set, uint32_t c)
-{
-    const KilnRegexItem *items = kiln_regex_items(regex) + set->first;
-    bool has = any_item_has(items, set->n, c);
-    if (!has && set->folds) {
-        const uint32_t upper = g_unichar_toupper(c), lower = g_unichar_tolower(c);
-        has = any_item_has(items, set->n, upper) || any_item_has(items, set->n, lower) ||
-              any_item_has(items, set->n, g_unichar_tolower(upper));
-    }
-    return has != set->inverted;
 }
 
 /* --- a match --- */
@@ -322,7 +279,7 @@ kiln_regex_matches(const KilnRegex *regex, KilnText text, void *scratch)
         for (uint32_t i = 0; i < ways.n_here; i++) {
             const KilnRegexStep *step = &steps[ways.here[i]];
             if (step->kind == KILN_REGEX_SET &&
-                set_has(regex, &kiln_regex_sets(regex)[step->a], (uint32_t)character))
+                kiln_regex_set_has(regex, &kiln_regex_sets(regex)[step->a], (uint32_t)character))
                 reach(&ways, ways.here[i] + 1, character, behind);
         }
         turn(&ways);

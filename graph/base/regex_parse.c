@@ -9,7 +9,7 @@
 
 enum {
     DEEPEST = 250,       /* groups inside each other */
-    MOST_REPEATS = 1000, /* of x{n,m}, as in RE2 */
+    MOST_REPEATS = 1000, /* of x{n,m}, also of all that are inside each other, as in RE2 */
     LAST_CHARACTER = 0x10FFFF
 };
 
@@ -54,11 +54,23 @@ accept(Parser *p, const char *word)
 
 /* --- parts --- */
 
+/* Patterns are data: what they take is bounded before it is a program. */
+static bool
+in_bounds(const Parser *p)
+{
+    if (p->tree->nodes->len <= 4 * KILN_REGEX_STEPS && p->tree->items->len <= KILN_REGEX_STEPS)
+        return true;
+    return kiln_throw(p->error, KILN_ERROR_LIMIT,
+                      "byte %zu of the pattern: expected at most %d parts",
+                      (size_t)(p->at - p->pattern), KILN_REGEX_STEPS);
+}
+
 static KilnRegexNode *
 new_node(Parser *p, int kind, uint32_t low, uint32_t high)
 {
     KilnRegexNode *node = g_new0(KilnRegexNode, 1);
     node->kind = kind;
+    node->times = 1;
     node->low = low;
     node->high = high;
     g_ptr_array_add(p->tree->nodes, node);
@@ -77,6 +89,7 @@ join(Parser *p, int kind, KilnRegexNode *const *nodes, guint n)
     KilnRegexNode *node = new_node(p, kind, 0, 0);
     node->left = left;
     node->right = join(p, kind, nodes + n / 2, n - n / 2);
+    node->times = MAX(left->times, node->right->times);
     return node;
 }
 
@@ -101,6 +114,15 @@ new_set(Parser *p, uint32_t first, bool inverted)
     return new_node(p, KILN_NODE_SET, p->tree->sets->len - 1, 0);
 }
 
+/* A part that is none: flags, or the begin of a quotation. It cannot be repeated. */
+static KilnRegexNode *
+no_part(Parser *p)
+{
+    KilnRegexNode *node = new_node(p, KILN_NODE_EMPTY, 0, 0);
+    node->times = 0;
+    return node;
+}
+
 static KilnRegexNode *
 literal(Parser *p, uint32_t character)
 {
@@ -111,55 +133,15 @@ literal(Parser *p, uint32_t character)
 
 /* --- classes of characters --- */
 
-/* Pairs of bounds. */
-static const struct {
-    const char *name, *ranges;
-} posix[] = {
-    { "alnum", "09AZaz" },
-    { "alpha", "AZaz" },
-    { "ascii", "\x01\x7f" },
-    { "blank", "\t\t  " },
-    { "cntrl", "\x01\x1f\x7f\x7f" },
-    { "digit", "09" },
-    { "graph", "!~" },
-    { "lower", "az" },
-    { "print", " ~" },
-    { "punct", "!/:@[`{~" },
-    { "space", "\t\r  " },
-    { "upper", "AZ" },
-    { "word", "09AZ__az" },
-    { "xdigit", "09AFaf" },
-};
-
-/* The characters of @ranges, or all others. Others are items of their own: the gaps between. */
-static void
-add_ranges(Parser *p, const char *ranges, bool zero, bool inverted)
-{
-    uint32_t next = 0;
-    if (zero && !inverted)
-        add_item(p, KILN_REGEX_RANGE, 0, 0, false);
-    next = zero ? 1 : 0;
-    for (; *ranges; ranges += 2) {
-        uint32_t low = (uint8_t)ranges[0], high = (uint8_t)ranges[1];
-        if (!inverted)
-            add_item(p, KILN_REGEX_RANGE, low, high, false);
-        else if (low > next)
-            add_item(p, KILN_REGEX_RANGE, next, low - 1, false);
-        next = high + 1;
-    }
-    if (inverted)
-        add_item(p, KILN_REGEX_RANGE, next, LAST_CHARACTER, false);
-}
-
 /* \d, \s, \w and their complements. */
 static bool
 add_perl(Parser *p, char letter)
 {
-    static const char *const ranges[] = { "09", "\t\n\f\r  ", "09AZ__az" };
+    static const int classes[] = { KILN_REGEX_DIGIT, KILN_REGEX_SPACE, KILN_REGEX_WORD };
     const char *names = "dsw", *at = strchr(names, g_ascii_tolower(letter));
     if (!letter || !at)
         return false;
-    add_ranges(p, ranges[at - names], false, g_ascii_isupper(letter));
+    add_item(p, KILN_REGEX_CLASS, (uint32_t)classes[at - names], 0, g_ascii_isupper(letter));
     return true;
 }
 
@@ -172,16 +154,12 @@ add_posix(Parser *p, bool *out_found)
         return true;
     bool inverted = p->at[2] == '^';
     const char *name = p->at + 2 + inverted;
-    for (size_t i = 0; i < G_N_ELEMENTS(posix); i++) {
-        size_t length = strlen(posix[i].name);
-        if (length != (size_t)(end - name) || memcmp(name, posix[i].name, length) != 0)
-            continue;
-        bool zero = strcmp(posix[i].name, "ascii") == 0 || strcmp(posix[i].name, "cntrl") == 0;
-        add_ranges(p, posix[i].ranges, zero, inverted);
-        p->at = end + 2;
-        return true;
-    }
-    return throw(p, "a class such as [:alpha:]");
+    const int class = name < end ? kiln_regex_class(name, (size_t)(end - name)) : -1;
+    if (class < 0)
+        return throw(p, "a class such as [:alpha:]");
+    add_item(p, KILN_REGEX_CLASS, (uint32_t) class, 0, inverted);
+    p->at = end + 2;
+    return true;
 }
 
 #define BIT(type) (1u << G_UNICODE_##type)
@@ -380,7 +358,7 @@ parse_brackets(Parser *p)
 {
     uint32_t first = p->tree->items->len;
     bool inverted = accept(p, "^");
-    for (bool begins = true; begins || *p->at != ']'; begins = false) {
+    for (bool begins = true; (begins || *p->at != ']') && in_bounds(p); begins = false) {
         bool named;
         uint32_t low = 0, high;
         if (!parse_named(p, &named))
@@ -429,7 +407,7 @@ parse_backslash(Parser *p)
     if (c == 'Q') {
         p->at++;
         p->quoted = true;
-        return new_node(p, KILN_NODE_EMPTY, 0, 0);
+        return no_part(p);
     }
     if (c == 'p' || c == 'P') {
         p->at++;
@@ -449,7 +427,7 @@ any_character(Parser *p)
     if (p->flags.dot_all)
         add_item(p, KILN_REGEX_RANGE, 0, LAST_CHARACTER, false);
     else
-        add_ranges(p, "\n\n", false, true);
+        add_item(p, KILN_REGEX_RANGE, '\n', '\n', true);
     return new_set(p, first, false);
 }
 
@@ -462,6 +440,8 @@ parse_flags(Parser *p, bool *closes)
     Flags flags = p->flags;
     bool on = true;
     for (;; p->at++) {
+        if (!on && p->at[-1] == '-' && !strchr("imsU", *p->at))
+            return throw(p, "flags i, m, s and U behind -");
         switch (*p->at) {
         case 'i':
             flags.folds = on;
@@ -523,7 +503,7 @@ parse_group(Parser *p)
     }
     if (closes) { /* (?i): the rest of the group around it */
         p->depth--;
-        return new_node(p, KILN_NODE_EMPTY, 0, 0);
+        return no_part(p);
     }
     KilnRegexNode *inside = parse_ways(p);
     if (!inside)
@@ -608,27 +588,47 @@ accept_repeat(Parser *p, uint32_t *low, uint32_t *high)
 }
 
 static KilnRegexNode *
+repeated(Parser *p, KilnRegexNode *atom, uint32_t low, uint32_t high, bool counted)
+{
+    const uint32_t most = high == UINT32_MAX ? low : high;
+    if (!atom->times) {
+        throw(p, "something to repeat");
+        return NULL;
+    }
+    if (low > most || most > MOST_REPEATS) {
+        throw(p, "at most 1000 repeats, and the lesser number first");
+        return NULL;
+    }
+    KilnRegexNode *node = new_node(p, KILN_NODE_REPEAT, low, high);
+    node->left = atom;
+    node->times = atom->times * (counted && most ? most : 1);
+    if (node->times > MOST_REPEATS) {
+        throw(p, "at most 1000 repeats, counts inside each other multiplied");
+        return NULL;
+    }
+    return node;
+}
+
+static KilnRegexNode *
 parse_repeat(Parser *p)
 {
     KilnRegexNode *atom = parse_atom(p);
     uint32_t low = 0, high = 0;
+    bool counted = false;
     if (p->quoted && accept(p, "\\E"))
         p->quoted = false;
-    while (atom && !p->quoted && accept_repeat(p, &low, &high)) {
-        if (low > MOST_REPEATS || (high != UINT32_MAX && (high > MOST_REPEATS || high < low))) {
-            throw(p, "at most 1000 repeats, and the lesser number first");
-            return NULL;
-        }
-        accept(p, "?"); /* which way is tried first does not matter */
-        if (*p->at && strchr("*+?", *p->at)) {
-            throw(p, "one repetition");
-            return NULL;
-        }
-        KilnRegexNode *node = new_node(p, KILN_NODE_REPEAT, low, high);
-        node->left = atom;
-        atom = node;
+    if (!atom || p->quoted)
+        return atom;
+    counted = *p->at == '{';
+    if (!accept_repeat(p, &low, &high))
+        return atom;
+    accept(p, "?"); /* which way is tried first does not matter */
+    KilnRegexNode *node = repeated(p, atom, low, high, counted);
+    if (node && accept_repeat(p, &low, &high)) {
+        throw(p, "one repetition");
+        return NULL;
     }
-    return atom;
+    return node;
 }
 
 /* --- ways --- */
@@ -638,16 +638,13 @@ parse_row(Parser *p)
 {
     g_autoptr(GPtrArray) parts = g_ptr_array_new();
     while (*p->at) {
-        if (accept(p, "\\E")) {
-            p->quoted = false;
-            continue;
-        }
         if (!p->quoted && (*p->at == '|' || *p->at == ')'))
             break;
         KilnRegexNode *next = parse_repeat(p);
-        if (!next)
+        if (!next || !in_bounds(p))
             return NULL;
-        g_ptr_array_add(parts, next);
+        if (next->times)
+            g_ptr_array_add(parts, next);
     }
     return join(p, KILN_NODE_CAT, (KilnRegexNode *const *)parts->pdata, parts->len);
 }
@@ -658,7 +655,7 @@ parse_ways(Parser *p)
     g_autoptr(GPtrArray) ways = g_ptr_array_new();
     do {
         KilnRegexNode *row = parse_row(p);
-        if (!row)
+        if (!row || !in_bounds(p))
             return NULL;
         g_ptr_array_add(ways, row);
     } while (accept(p, "|"));

@@ -38,6 +38,7 @@ typedef enum {
     KILN_REGEX_RANGE,    /* code points @low to @high */
     KILN_REGEX_CATEGORY, /* GUnicodeType is a bit of @low */
     KILN_REGEX_SCRIPT,   /* GUnicodeScript is @low */
+    KILN_REGEX_CLASS,    /* of the class @low of regex_sets.c */
 } KilnRegexItemKind;
 
 typedef struct {
@@ -68,6 +69,26 @@ kiln_regex_items(const KilnRegex *regex)
     return (const KilnRegexItem *)(const void *)(kiln_regex_sets(regex) + regex->n_sets);
 }
 
+/** Classes that have no name between [: and :], or another one. */
+enum {
+    KILN_REGEX_SPACE, /* \s */
+    KILN_REGEX_DIGIT, /* \d, [:digit:] */
+    KILN_REGEX_WORD,  /* \w, [:word:] */
+};
+
+/** The class of a name such as "alpha", or -1. */
+int kiln_regex_class(const char *name, size_t length);
+
+/** True if character @c is in @set. */
+bool kiln_regex_set_has(const KilnRegex *regex, const KilnRegexSet *set, uint32_t c);
+
+enum {
+    KILN_REGEX_CASES = 8, /* no letter has more forms */
+};
+
+/** Writes the characters that differ from @c by their case alone, and @c. Returns their number. */
+uint32_t kiln_regex_cases(uint32_t c, uint32_t out[KILN_REGEX_CASES]);
+
 /** A part of a pattern, as the parser reads it. */
 typedef struct KilnRegexNode KilnRegexNode;
 struct KilnRegexNode {
@@ -80,6 +101,7 @@ struct KilnRegexNode {
         KILN_NODE_REPEAT, /* @left, @low to @high times; @high UINT32_MAX: no bound */
     } kind;
     uint32_t low, high;
+    uint32_t times; /* the greatest product of counts inside each other; 0: no part at all */
     KilnRegexNode *left, *right;
 };
 

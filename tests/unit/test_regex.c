@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of RE2's syntax: what they match, and what is refused. */
-#include "graph/base/regex.h"
+#include "graph/base/regex_priv.h"
 #include "graph/kiln-types.h"
 
 #include <criterion/criterion.h>
@@ -93,6 +93,37 @@ Test(regex, places_and_flags)
     expect("(a(?i)b)c", LIST("aBc"), LIST("aBC"));
 }
 
+Test(regex, cases_of_a_letter)
+{
+    expect("(?i)[^a]", LIST("b", "B", "\n"), LIST("a", "A"));
+    expect("(?i)[^a-z]", LIST("1", "\xC4\xB0" /* I with a dot */, "\xC4\xB1" /* i without */),
+           LIST("a", "Z", "\xE2\x84\xAA" /* sign of Kelvin */, "\xC5\xBF" /* long s */));
+    expect("(?i)\xE2\x84\xAA[\xC5\xBF-\xC5\xBF]", LIST("ks", "KS"), LIST("sk"));
+    expect("(?i)\\P{Lu}", LIST("1", "\xE3\x81\x82"), LIST("a", "A", "\xC3\xA4"));
+    expect("(?i)\\p{Lu}[^\\P{Ll}]", LIST("aB", "\xC3\xA4\xC3\x84"), LIST("a1", "1a"));
+    expect("(?i)\\w\\W", LIST("a.", "\xE2\x84\xAA."), LIST("a\xE2\x84\xAA", ".a", "a\xC5\xBF"));
+    expect("(?i)[[:lower:]][[:^upper:]]", LIST("A1", "a."), LIST("Aa", "11"));
+    expect("(?i)\xCF\x82", LIST("\xCE\xA3", "\xCF\x83", "\xCF\x82"), LIST("s"));
+    expect("(?i)\xE1\xBA\x9E", LIST("\xC3\x9F"), LIST("ss"));
+    expect("(?i)i", LIST("i", "I"), LIST("\xC4\xB0", "\xC4\xB1"));
+}
+
+/* All letters of one form are cases of each other. */
+Test(regex, no_case_is_missing)
+{
+    for (uint32_t c = 0; c <= 0x10FFFF; c++) {
+        uint32_t cases[KILN_REGEX_CASES], others[KILN_REGEX_CASES];
+        const uint32_t n = kiln_regex_cases(c, cases);
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t m = kiln_regex_cases(cases[i], others);
+            bool found = false;
+            for (uint32_t k = 0; k < m; k++)
+                found |= others[k] == c;
+            cr_expect(found, "%04X is a case of %04X, and not the reverse", cases[i], c);
+        }
+    }
+}
+
 Test(regex, long_texts_take_a_step_each)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -122,8 +153,44 @@ Test(regex, what_re2_lacks_is_refused)
     expect_refused("a\\", KILN_ERROR_INVALID, "expected an escape");
     expect_refused("\\Z", KILN_ERROR_INVALID, "expected an escape");
     expect_refused("\xFF", KILN_ERROR_INVALID, "expected UTF-8");
-    expect_refused("((a{100}){100}){100}", KILN_ERROR_LIMIT, "at most 100000 steps");
-    expect_refused("(((){1000}){1000}){1000}", KILN_ERROR_LIMIT, "at most 100000 steps");
+    expect_refused("(?i-)a", KILN_ERROR_INVALID, "expected flags i, m, s and U behind -");
+    expect_refused("a\\E", KILN_ERROR_INVALID, "expected an escape");
+    expect_refused("(?i)*", KILN_ERROR_INVALID, "expected something to repeat");
+    expect_refused("\\Q\\E*", KILN_ERROR_INVALID, "expected something to repeat");
+    expect_refused("a{2}{3}", KILN_ERROR_INVALID, "expected one repetition");
+}
+
+Test(regex, counts_inside_each_other_are_multiplied)
+{
+    static const char message[] = "expected at most 1000 repeats, counts inside each other";
+    expect_refused("(a{1000}){1000}", KILN_ERROR_INVALID, message);
+    expect_refused("(a{10}){101}", KILN_ERROR_INVALID, message);
+    expect_refused("((a{2,}){500}){2}", KILN_ERROR_INVALID, message);
+    expect_refused("((b|a{501})*){2}", KILN_ERROR_INVALID, message);
+    expect_refused("(((){1000}){1000}){1000}", KILN_ERROR_INVALID, message);
+    expect("(a{2}b{500}?){0,2}", LIST(""), LIST("ab"));
+    expect("((a{10}){10}){10}b|(a{0}){1000}|(a{1000}){0}", LIST(""), LIST("b"));
+    expect_refused("(a?b?c?d?e?f?g?h?i?j?k?l?m?n?o?p?q?r?s?t?u?v?w?x?y?z?"
+                   "A?B?C?D?E?F?G?H?I?J?K?L?M?N?O?P?Q?R?S?T?U?V?W?X?Y?Z?){1000}",
+                   KILN_ERROR_LIMIT, "expected a pattern of at most 100000 steps");
+}
+
+/* A pattern of @n times @part. */
+static void
+expect_limit(const char *part, int n)
+{
+    g_autoptr(GString) pattern = g_string_new(NULL);
+    for (int i = 0; i < n; i++)
+        g_string_append(pattern, part);
+    expect_refused(pattern->str, KILN_ERROR_LIMIT, "expected at most 100000 parts");
+}
+
+Test(regex, long_patterns_are_refused)
+{
+    expect_limit("a", 1000000);
+    expect_limit("|", 1000000);
+    expect_limit("()", 1000000);
+    expect_limit("[ab", 1000000);
 }
 
 Test(regex, groups_inside_each_other)
