@@ -58,13 +58,41 @@ static const uint32_t further_forms[] = {
     0x1C86, 0x1C87, 0x1C88, 0x1E9B, 0x1E9E, 0x1FBE, 0x2126, 0x212A, 0x212B,
 };
 
-/* The form that all cases of a letter share. Of i there are two, with a dot and without one: each
- * is a letter of its own, as Unicode's simple case folding has it. */
+/* Upper forms @first to @last that are no letters, with their lower forms @by behind them. */
+static const struct {
+    uint32_t first, last, by;
+} numerals[] = {
+    { 0x2160, 0x216F, 16 }, /* Roman numerals */
+    { 0x24B6, 0x24CF, 26 }, /* letters in circles */
+};
+
+static bool
+is_without_cases(uint32_t c)
+{
+    return c == 0x0130 || c == 0x0131; /* I with a dot, i without one */
+}
+
+/* The form that all cases of a letter share, as Unicode's simple case folding has them. */
 static uint32_t
 folded(uint32_t c)
 {
-    const bool dotted = c == 0x0130 || c == 0x0131;
-    return dotted ? c : g_unichar_tolower(g_unichar_toupper(c));
+    for (size_t i = 0; i < G_N_ELEMENTS(numerals); i++) {
+        if (c >= numerals[i].first && c <= numerals[i].last)
+            return c + numerals[i].by;
+    }
+    if (c == 0x0345) /* an iota below */
+        return 0x03B9;
+    return is_without_cases(c) ? c : g_unichar_tolower(g_unichar_toupper(c));
+}
+
+static uint32_t
+upper_form(uint32_t form)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(numerals); i++) {
+        if (form >= numerals[i].first + numerals[i].by && form <= numerals[i].last + numerals[i].by)
+            return form - numerals[i].by;
+    }
+    return g_unichar_toupper(form);
 }
 
 uint32_t
@@ -73,10 +101,10 @@ kiln_regex_cases(uint32_t c, uint32_t out[KILN_REGEX_CASES])
     const uint32_t form = folded(c);
     uint32_t n = 0;
     out[n++] = c;
-    if (c == 0x0130 || c == 0x0131)
+    if (is_without_cases(c))
         return n;
     out[n++] = form;
-    out[n++] = g_unichar_toupper(form);
+    out[n++] = upper_form(form);
     out[n++] = g_unichar_totitle(form);
     for (size_t i = 0; i < G_N_ELEMENTS(further_forms) && n < KILN_REGEX_CASES; i++) {
         if (folded(further_forms[i]) == form)

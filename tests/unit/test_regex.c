@@ -105,6 +105,8 @@ Test(regex, cases_of_a_letter)
     expect("(?i)[[:lower:]][[:^upper:]]", LIST("A1", "a."), LIST("Aa", "11"));
     expect("(?i)\xCF\x82", LIST("\xCE\xA3", "\xCF\x83", "\xCF\x82"), LIST("s"));
     expect("(?i)\xE1\xBA\x9E", LIST("\xC3\x9F"), LIST("ss"));
+    expect("(?i)\xCE\xB9", LIST("\xCD\x85", "\xCE\x99", "\xE1\xBE\xBE"), LIST("i"));
+    expect("(?i)\xE2\x85\xA0\xE2\x93\x90", LIST("\xE2\x85\xB0\xE2\x92\xB6"), LIST("ia"));
     expect("(?i)i", LIST("i", "I"), LIST("\xC4\xB0", "\xC4\xB1"));
 }
 
