@@ -84,6 +84,19 @@ Test(cpu_sample, roi_align_fails)
     cpu_agrees(nothing, exact, "nothing to sample");
 }
 
+/* Tables of gigabytes are not made: the reference needs none. */
+Test(cpu_sample, large_tables_fall_back)
+{
+    const int64_t wide[] = { 1, 1, 1, 100000 };
+    g_autoptr(RefCase) c = align_case(wide, (int64_t[]){ 1, 7 }, "avg", true, 2);
+    cr_expect_not_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+    g_autoptr(RefCase) many = align_case(wide, (int64_t[]){ 1, 100 }, "avg", true, 2);
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &many->instr));
+    g_autoptr(RefCase) high =
+        align_case((int64_t[]){ 1, 1, 100000, 1 }, (int64_t[]){ 100, 1 }, "avg", true, 2);
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &high->instr));
+}
+
 /* --- max_roi_pool --- */
 
 static RefCase *
@@ -194,6 +207,28 @@ Test(cpu_sample, deform_conv_of_strange_places)
     for (int i = 0; i < 32; i++)
         offsets[i] = (float)(i % 3 - 1);
     cpu_agrees(c, summed, "whole numbers");
+}
+
+/* An offset that f32 loses beside the number of the kernel element. */
+Test(cpu_sample, deform_conv_of_tiny_offsets)
+{
+    const Deform d = { { 1, 1, 1, 4 }, { 1, 2 }, { 1, 3 }, 1, 1, 1, 1, 0, 1, false, false };
+    g_autoptr(RefCase) c = deform_case(&d);
+    float *picture = c->data[1], *offsets = c->data[3];
+    for (int i = 0; i < 4; i++)
+        picture[i] = i == 2 ? 0x1p24f : 0;
+    for (int i = 0; i < 12; i++)
+        offsets[i] = i / 3 % 2 ? 0x1p-24f : 0;
+    cpu_agrees(c, exact, "tiny offsets");
+}
+
+/* Kernel elements that are too far away to be counted in 32 bits. */
+Test(cpu_sample, deform_conv_of_far_kernels_falls_back)
+{
+    const int64_t far = INT64_C(1) << 29;
+    g_autoptr(RefCase) c = deform_case(
+        &(Deform){ { 1, 1, 1, 1 }, { 2, 1 }, { 1, 1 }, 1, 1, 1, 1, far / 2, far, false, false });
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr));
 }
 
 Test(cpu_sample, deform_conv_falls_back)

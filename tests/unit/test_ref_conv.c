@@ -240,6 +240,27 @@ Test(ref_conv, deform_conv)
     case_gives(c, VALUES(16, 2.25, 61, 1), 1e-6);
 }
 
+/* The offset moves the window in the element type; kernel elements are counted from there. */
+Test(ref_conv, deform_conv_places_are_rounded_as_by_onnx)
+{
+    const double tiny = 0x1p-24, large = 0x1p24;
+    for (int wide = 0; wide < 2; wide++) {
+        const KilnDType dtype = wide ? KILN_DTYPE_f64 : KILN_DTYPE_f32;
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_deform_conv);
+        CASE_ATTRS(c, deform_conv)->group = 1;
+        CASE_ATTRS(c, deform_conv)->offset_group = 1;
+        case_out(c, dtype, DIMS(1, 1, 1, 3));
+        case_in(c, dtype, DIMS(1, 1, 1, 4), VALUES(0, 0, large, 0));
+        case_in(c, dtype, DIMS(1, 1, 1, 2), VALUES(1, 10));
+        case_in(c, dtype, DIMS(1, 4, 1, 3),
+                VALUES(0, 0, 0, tiny, tiny, tiny, 0, 0, 0, tiny, tiny, tiny));
+        if (wide)
+            case_gives(c, VALUES(10, 1 + 10 * (large - 1), large - 1), 1e-6);
+        else
+            case_gives(c, VALUES(10, 10 * large, large), 1e-6);
+    }
+}
+
 /* Kernel elements have offsets of their own; in one dim there is one number each. */
 Test(ref_conv, deform_conv_in_one_dim)
 {

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 enum {
-    KILN_CPU_DEFORM_BLOCK = 64, /* windows */
+    KILN_CPU_DEFORM_BLOCK = 64,    /* windows */
+    KILN_CPU_DEFORM_FAR = 1 << 29, /* no extent of a picture or of a kernel reaches this */
 };
 
 /** A picture and its offsets. */

@@ -21,19 +21,21 @@ typedef struct {
     float weights[2][BLOCK];
 } Side;
 
-/* Far outside one place is like another. No branches: the compiler makes vectors of it. */
+/* Kernel element @shift of windows that begin at @base. The offset moves the window, and the kernel
+ * element is counted from there in whole numbers: a sum in f32 of all three rounds otherwise. Far
+ * outside one place is like another. No branches: the compiler makes vectors of it. */
 static void
-fill_side(const float *base, const float *offsets, float shift, int64_t n, int64_t extent,
+fill_side(const float *base, const float *offsets, int32_t shift, int64_t n, int64_t extent,
           Side *side)
 {
-    const float most = (float)extent + 1;
+    const float most = KILN_CPU_DEFORM_FAR;
     const int32_t last = (int32_t)extent - 1;
     for (int64_t i = 0; i < n; i++) {
-        const float wanted = base[i] + shift + offsets[i];
-        const float low = wanted > -2 ? wanted : -2;
+        const float wanted = base[i] + offsets[i];
+        const float low = wanted > -most ? wanted : -most;
         const float at = low < most ? low : most;
         const float first = floorf(at), behind = at - first;
-        const int32_t one = (int32_t)first, other = one + 1;
+        const int32_t one = (int32_t)first + shift, other = one + 1;
         side->weights[0][i] = one < 0 || one > last ? 0 : 1 - behind;
         side->weights[1][i] = other < 0 || other > last ? 0 : behind;
         side->at[0][i] = one < 0 ? 0 : one > last ? last : one;
@@ -134,8 +136,8 @@ columns(const KilnCpuDeform *d, int64_t first, int64_t n, float *columns)
         const int64_t tap = k % taps;
         const float *offsets = d->offsets + k * 2 * d->positions + first;
         const float *mask = d->mask ? d->mask + k * d->positions + first : NULL;
-        fill_side(y, offsets, (float)(tap / d->kernel[1] * d->dilation[0]), n, d->height, &rows);
-        fill_side(x, offsets + d->positions, (float)(tap % d->kernel[1] * d->dilation[1]), n,
+        fill_side(y, offsets, (int32_t)(tap / d->kernel[1] * d->dilation[0]), n, d->height, &rows);
+        fill_side(x, offsets + d->positions, (int32_t)(tap % d->kernel[1] * d->dilation[1]), n,
                   d->width, &across);
         join_sides(&rows, &across, mask, d->width, n, &places);
         for (int64_t i = 0; i < n; i++) {

@@ -155,14 +155,25 @@ loops(void)
     return &kiln_cpu_deform_portable;
 }
 
+/* Kernel elements of one dim are before KILN_CPU_DEFORM_FAR. */
+static bool
+is_near(const KilnInstr *instr, uint32_t dim)
+{
+    const int64_t dilation =
+        kiln_ints_at(kiln_instr_attrs(instr, deform_conv)->dilations, dim - 2, 1);
+    const int64_t kernel = cpu_type(instr, 2)->dims[dim];
+    return cpu_type(instr, 1)->dims[dim] < KILN_CPU_DEFORM_FAR &&
+           kernel <= KILN_CPU_DEFORM_FAR / dilation;
+}
+
 /* Places are counted in 32 bits. */
 bool
 kiln_cpu_deform_conv_supports(const KilnInstr *instr)
 {
     const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1);
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && in->rank == 4 &&
-           in->dims[2] * in->dims[3] <= INT32_MAX / 2 && kiln_type_elements(in) > 0 &&
-           kiln_type_elements(out) > 0;
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && in->rank == 4 && is_near(instr, 2) &&
+           is_near(instr, 3) && in->dims[2] * in->dims[3] <= INT32_MAX / 2 &&
+           kiln_type_elements(in) > 0 && kiln_type_elements(out) > 0;
 }
 
 size_t

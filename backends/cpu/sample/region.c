@@ -13,8 +13,9 @@
 #include <string.h>
 
 enum {
-    LANES = 16,  /* of the widest vector */
-    PLANES = 64, /* of a task */
+    LANES = 16,           /* of the widest vector */
+    PLANES = 64,          /* of a task */
+    MOST_BYTES = 1 << 26, /* of the tables of a thread */
 };
 
 typedef struct {
@@ -226,14 +227,16 @@ loops(void)
     return &kiln_cpu_region_portable;
 }
 
-/* Places and sizes of the tables must fit: no picture and no result of a run is as large. */
+/* The tables of a thread are for regions that are small in a picture that fits the caches. Where
+ * they take more, the sums of each bin alone are as fast. */
 bool
 kiln_cpu_regions_supports(const KilnInstr *instr)
 {
     const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1);
     const int64_t most = INT64_C(1) << 20;
     return in->dtype == KILN_DTYPE_f32 && !in->layout && !out->layout && in->dims[2] <= most &&
-           in->dims[3] <= most && out->dims[2] <= most && out->dims[3] <= most;
+           in->dims[3] <= most && out->dims[2] <= most && out->dims[3] <= most &&
+           scratch_size(out, in) <= MOST_BYTES;
 }
 
 size_t

@@ -19,7 +19,9 @@ typedef struct {
     int64_t position;
 } Deform;
 
-/* Where kernel element @k, whose number is @tap, reads the data of channel group @group. */
+/* Where kernel element @k, whose number is @tap, reads the data of channel group @group. As in
+ * ONNX's own reference, the offset moves the window in the element type, where that of halves is
+ * f32, and the kernel element is counted from there. */
 static void
 place_of(const Deform *d, int64_t group, const int64_t *k, int64_t tap, double *place)
 {
@@ -27,8 +29,12 @@ place_of(const Deform *d, int64_t group, const int64_t *k, int64_t tap, double *
     const int64_t first = (d->image * d->attrs->offset_group + group) * d->taps + tap;
     for (int i = 0; i < d->window.rank; i++) {
         const int64_t element = (first * d->window.rank + i) * d->positions + d->position;
-        const int64_t usual = ref_window_at(&d->window, i, d->at[i], k[i]);
-        place[i] = (double)usual + ref_load_float(offsets->dtype, d->args->data[3], element);
+        const int64_t window = ref_window_at(&d->window, i, d->at[i], 0);
+        const int64_t behind = ref_window_at(&d->window, i, d->at[i], k[i]) - window;
+        const double offset = ref_load_float(offsets->dtype, d->args->data[3], element);
+        const double moved = (double)window + offset;
+        const bool wide = offsets->dtype == KILN_DTYPE_f64;
+        place[i] = (wide ? moved : (double)(float)moved) + (double)behind;
     }
 }
 
