@@ -63,6 +63,7 @@ read_rows(Reader *r, KilnPictureSize size, uint8_t *rgb)
 {
     if (setjmp(r->failed))
         return false;
+    r->jpeg.mem->max_memory_to_use = (long)kiln_picture_allowance(size);
     r->jpeg.out_color_space = JCS_RGB;
     jpeg_start_decompress(&r->jpeg);
     if (r->jpeg.output_width != size.width || r->jpeg.output_height != size.height ||
@@ -76,11 +77,12 @@ read_rows(Reader *r, KilnPictureSize size, uint8_t *rgb)
 }
 
 /* Four inks have no one way to be colors of light. */
-bool
+const char *
 kiln_jpeg_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb)
 {
     Reader r;
-    const bool done = begin(&r, e) && r.jpeg.num_components <= 3 && read_rows(&r, size, rgb);
+    const bool begun = begin(&r, e), usual = begun && r.jpeg.num_components <= 3;
+    const bool done = usual && read_rows(&r, size, rgb);
     jpeg_destroy_decompress(&r.jpeg);
-    return done;
+    return done ? NULL : begun && !usual ? kiln_picture_unusual : kiln_picture_damaged;
 }

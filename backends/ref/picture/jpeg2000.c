@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JPEG 2000, by OpenJPEG: pictures of gray, or of red, green and blue, all of one size. */
+#include "backends/ref/picture/jpeg2000_head.h"
 #include "backends/ref/picture/picture.h"
 
+#include <math.h>
 #include <openjpeg.h>
 #include <string.h>
 
@@ -80,12 +82,7 @@ end(Reader *r)
 bool
 kiln_jpeg2000_head(KilnEncoded e, KilnPictureSize *out)
 {
-    Reader r;
-    const bool begun = begin(&r, e);
-    if (begun)
-        *out = (KilnPictureSize){ r.image->comps[0].h, r.image->comps[0].w };
-    end(&r);
-    return begun;
+    return kiln_jpeg2000_size(e, out);
 }
 
 /* Sample @i of @part in 8 bits. */
@@ -116,16 +113,20 @@ is_usual(const opj_image_t *image, KilnPictureSize size)
     return true;
 }
 
-bool
+const char *
 kiln_jpeg2000_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb)
 {
     Reader r;
+    const double bytes = kiln_jpeg2000_bytes(e);
+    if (bytes > (double)kiln_picture_allowance(size))
+        return bytes < INFINITY ? kiln_picture_costly : kiln_picture_damaged;
     const bool done = begin(&r, e) && opj_decode(r.codec, r.stream, r.image) &&
-                      opj_end_decompress(r.codec, r.stream) && is_usual(r.image, size);
-    for (int64_t i = 0; done && i < size.height * size.width; i++) {
+                      opj_end_decompress(r.codec, r.stream);
+    const bool usual = done && is_usual(r.image, size);
+    for (int64_t i = 0; usual && i < size.height * size.width; i++) {
         for (int c = 0; c < 3; c++)
             *rgb++ = sample(&r.image->comps[r.image->numcomps < 3 ? 0 : c], i);
     }
     end(&r);
-    return done;
+    return usual ? NULL : done ? kiln_picture_unusual : kiln_picture_damaged;
 }

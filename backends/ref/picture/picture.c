@@ -8,6 +8,13 @@
 /* A decoded picture of this size has 768 MB. */
 #define MOST_PIXELS (INT64_C(1) << 28)
 
+const char kiln_picture_damaged[] = "expected a whole picture, found one that is damaged";
+const char kiln_picture_unusual[] =
+    "expected colors that are gray, or red, green and blue, found another kind of picture";
+const char kiln_picture_costly[] =
+    "expected a picture that takes up to 40 bytes a pixel, found one that takes more";
+_Static_assert(KILN_PICTURE_LIBRARY == 40, "the text above says this");
+
 static bool
 begins(KilnEncoded e, size_t at, const char *text, size_t n)
 {
@@ -96,7 +103,7 @@ measure(KilnEncoded e, KilnPictureSize *out)
     if (!formats[i].head(e, out) || out->height < 1 || out->width < 1)
         *out = (KilnPictureSize){ 0, 0 };
     if (out->height > MOST_PIXELS || out->width > MOST_PIXELS / (out->height + !out->height))
-        return "the picture has more than 2^28 pixels";
+        return "expected a picture of at most 2^28 pixels, found more";
     return NULL;
 }
 
@@ -124,7 +131,11 @@ kiln_ref_image_decoder_scratch(const KilnInstr *instr, uint32_t form, int thread
     (void)form;
     (void)threads;
     const KilnType *out = &kiln_instr_operand(instr, 0)->type;
-    return (size_t)(out->dims[0] * out->dims[1]) * KILN_PICTURE_ROOM;
+    const KilnPictureSize size = { out->dims[0], out->dims[1] };
+    const int64_t pixels = size.height * size.width;
+    if (pixels == 0 || pixels > MOST_PIXELS)
+        return 0;
+    return (size_t)(pixels * KILN_PICTURE_ROOM + kiln_picture_allowance(size));
 }
 
 /* The luma of ITU-R 601-2, in 16 bits behind the point. */
@@ -148,9 +159,9 @@ kiln_ref_image_decoder(const KilnKernelArgs *args)
     if (error)
         return error;
     if (size.height != out->dims[0] || size.width != out->dims[1])
-        return "the picture has another size than its head said before";
-    if (pixels > 0 && !formats[format_of(e)].decode(e, size, args->scratch))
-        return "the picture is damaged, or of a kind that is not supported";
+        return "expected a picture of the size that its head had before, found another one";
+    if (pixels > 0 && (error = formats[format_of(e)].decode(e, size, args->scratch)))
+        return error;
     for (int64_t i = 0; i < pixels; i++, from += 3) {
         if (format[0] == 'G')
             *to++ = gray(from);

@@ -18,22 +18,33 @@ typedef struct {
 } KilnPictureSize;
 
 enum {
-    KILN_PICTURE_ROOM = 4, /* bytes of the result of decode() for each pixel */
+    KILN_PICTURE_ROOM = 8,        /* bytes of the result of decode() for each pixel */
+    KILN_PICTURE_LIBRARY = 40,    /* bytes that a library takes for each pixel */
+    KILN_PICTURE_FIXED = 1 << 22, /* and for a picture */
 };
+
+/** The bytes that a library may take. The scratch memory of image_decoder has as many more, so that
+ * a limit on memory holds for them. */
+static inline int64_t
+kiln_picture_allowance(KilnPictureSize size)
+{
+    return size.height * size.width * KILN_PICTURE_LIBRARY + KILN_PICTURE_FIXED;
+}
 
 /** True where the picture begins as one of the format does. */
 typedef bool (*KilnPictureKnows)(KilnEncoded e);
 /** Reads the size from the head; false where that is damaged. */
 typedef bool (*KilnPictureHead)(KilnEncoded e, KilnPictureSize *out);
 /** Writes red, green and blue of each pixel, rows from the top. There is room for
- * KILN_PICTURE_ROOM bytes a pixel. False where the picture is damaged, or of a kind that the format
- * has and the decoder has not. */
-typedef bool (*KilnPictureDecode)(KilnEncoded e, KilnPictureSize size, uint8_t *rgb);
+ * KILN_PICTURE_ROOM bytes a pixel. Returns NULL, or one of the texts below. */
+typedef const char *(*KilnPictureDecode)(KilnEncoded e, KilnPictureSize size, uint8_t *rgb);
+
+extern const char kiln_picture_damaged[], kiln_picture_unusual[], kiln_picture_costly[];
 
 #define KILN_PICTURE_FORMAT(id)                                                                    \
     bool kiln_##id##_knows(KilnEncoded e);                                                         \
     bool kiln_##id##_head(KilnEncoded e, KilnPictureSize *out);                                    \
-    bool kiln_##id##_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb);
+    const char *kiln_##id##_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb);
 KILN_PICTURE_FORMAT(bmp)
 KILN_PICTURE_FORMAT(jpeg)
 KILN_PICTURE_FORMAT(jpeg2000)

@@ -5,10 +5,13 @@
 
 #include <png.h>
 #include <setjmp.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
     KilnEncoded rest;
+    int64_t allowance; /* bytes that the library may still take */
     png_structp png;
     png_infop info;
     jmp_buf failed;
@@ -23,6 +26,32 @@ read_bytes(png_structp png, png_bytep to, size_t n)
     memcpy(to, r->rest.bytes, n);
     r->rest.bytes += n;
     r->rest.n -= n;
+}
+
+/* A block begins with its size. */
+static png_voidp
+take(png_structp png, png_alloc_size_t n)
+{
+    Reader *r = png_get_mem_ptr(png);
+    if (n > (uint64_t)r->allowance)
+        return NULL;
+    max_align_t *block = malloc(sizeof *block + n);
+    if (!block)
+        return NULL;
+    memcpy(block, &n, sizeof n);
+    r->allowance -= (int64_t)n;
+    return block + 1;
+}
+
+static void
+give(png_structp png, png_voidp memory)
+{
+    Reader *r = png_get_mem_ptr(png);
+    png_alloc_size_t n;
+    max_align_t *block = (max_align_t *)memory - 1;
+    memcpy(&n, block, sizeof n);
+    r->allowance += (int64_t)n;
+    free(block);
 }
 
 _Noreturn static void
@@ -48,11 +77,12 @@ kiln_png_knows(KilnEncoded e)
 
 /* Reads the head. The caller destroys what is made, also where it fails. */
 static bool
-begin(Reader *r, KilnEncoded e)
+begin(Reader *r, KilnEncoded e, KilnPictureSize size)
 {
     r->rest = e;
+    r->allowance = kiln_picture_allowance(size);
     r->info = NULL;
-    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, fail, ignore);
+    r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, fail, ignore, r, take, give);
     if (!r->png)
         return false;
     if (setjmp(r->failed))
@@ -75,7 +105,7 @@ bool
 kiln_png_head(KilnEncoded e, KilnPictureSize *out)
 {
     Reader r;
-    const bool begun = begin(&r, e);
+    const bool begun = begin(&r, e, (KilnPictureSize){ 0, 0 });
     if (begun) {
         out->height = png_get_image_height(r.png, r.info);
         out->width = png_get_image_width(r.png, r.info);
@@ -105,11 +135,11 @@ read_rows(Reader *r, KilnPictureSize size, uint8_t *rgb)
     return true;
 }
 
-bool
+const char *
 kiln_png_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb)
 {
     Reader r;
-    const bool done = begin(&r, e) && read_rows(&r, size, rgb);
+    const bool done = begin(&r, e, size) && read_rows(&r, size, rgb);
     end(&r);
-    return done;
+    return done ? NULL : kiln_picture_damaged;
 }

@@ -127,15 +127,15 @@ read_row(Map *m, int64_t samples, uint8_t *rgb)
     return true;
 }
 
-bool
+const char *
 kiln_pnm_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb)
 {
     Map m;
     if (!read_head(&m, e))
-        return false;
+        return kiln_picture_damaged;
     for (int64_t y = 0; y < size.height; y++) {
         if (!read_row(&m, size.width * (m.kind % 3 == 0 ? 3 : 1), rgb + y * size.width * 3))
-            return false;
+            return kiln_picture_damaged;
     }
-    return true;
+    return NULL;
 }

@@ -14,9 +14,10 @@ kiln_webp_head(KilnEncoded e, KilnPictureSize *out)
     return true;
 }
 
-bool
+const char *
 kiln_webp_decode(KilnEncoded e, KilnPictureSize size, uint8_t *rgb)
 {
-    return WebPDecodeRGBInto(e.bytes, e.n, rgb, (size_t)(size.height * size.width * 3),
-                             (int)size.width * 3) != NULL;
+    const size_t room = (size_t)(size.height * size.width * 3);
+    return WebPDecodeRGBInto(e.bytes, e.n, rgb, room, (int)size.width * 3) ? NULL
+                                                                           : kiln_picture_damaged;
 }
