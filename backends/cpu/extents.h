@@ -29,6 +29,18 @@ units_per_task(int64_t task, int64_t size)
     return size >= task ? 1 : task / (size > 1 ? size : 1);
 }
 
+/* The width of the pieces of @outer rows of @inner elements: @least doubled up to @most, while each
+ * of
+ * @threads has a piece. Wide pieces read memory in its order. */
+static inline int64_t
+piece_width(int64_t least, int64_t most, int64_t outer, int64_t inner, int threads)
+{
+    int64_t width = least;
+    while (width < most && outer * ceil_div(inner, 2 * width) >= (int64_t)threads)
+        width *= 2;
+    return width;
+}
+
 static inline int64_t
 round_up(int64_t n, int64_t to)
 {

@@ -24,6 +24,17 @@ bool kiln_cpu_isa_supported(KilnCpuIsa isa);
 /** Returns @isa, or the best instruction set for AUTO. */
 KilnCpuIsa kiln_cpu_isa_resolve(KilnCpuIsa isa);
 
+/** The object or the function for @isa, where there is one for each: @name, or its address, with
+ * _portable, _avx2 and _avx512 behind. AUTO is the best of this machine. */
+#if defined(__x86_64__)
+#define KILN_CPU_OF_ISA(isa, name)                                                                 \
+    (kiln_cpu_isa_resolve(isa) == KILN_CPU_ISA_AVX512 ? name##_avx512                              \
+     : kiln_cpu_isa_resolve(isa) == KILN_CPU_ISA_AVX2 ? name##_avx2                                \
+                                                      : name##_portable)
+#else
+#define KILN_CPU_OF_ISA(isa, name) ((void)(isa), name##_portable)
+#endif
+
 /** Returns "auto", "portable", "avx2" or "avx512". */
 const char *kiln_cpu_isa_name(KilnCpuIsa isa);
 

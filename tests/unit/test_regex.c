@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of RE2's syntax: what they match, and what is refused. */
+#include "graph/base/regex.h"
 #include "graph/base/regex_priv.h"
 #include "graph/kiln-types.h"
 

@@ -87,15 +87,7 @@ extern const KilnWinogradKernels kiln_winograd_kernels_avx512;
 static inline const KilnWinogradKernels *
 kiln_winograd_kernels(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    KilnCpuIsa resolved = kiln_cpu_isa_resolve(isa);
-    if (resolved == KILN_CPU_ISA_AVX512)
-        return &kiln_winograd_kernels_avx512;
-    if (resolved == KILN_CPU_ISA_AVX2)
-        return &kiln_winograd_kernels_avx2;
-#endif
-    (void)isa;
-    return &kiln_winograd_kernels_portable;
+    return KILN_CPU_OF_ISA(isa, &kiln_winograd_kernels);
 }
 
 #endif

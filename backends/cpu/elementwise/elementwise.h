@@ -72,18 +72,7 @@ extern const KilnCpuRows kiln_cpu_rows_avx512;
 static inline const KilnCpuRows *
 kiln_cpu_rows(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(isa)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_rows_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_rows_avx2;
-    default:
-        break;
-    }
-#endif
-    (void)isa;
-    return &kiln_cpu_rows_portable;
+    return KILN_CPU_OF_ISA(isa, &kiln_cpu_rows);
 }
 
 #endif

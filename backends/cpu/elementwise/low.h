@@ -42,18 +42,7 @@ extern const KilnCpuLowRows kiln_cpu_low_avx512;
 static inline const KilnCpuLowRows *
 kiln_cpu_low(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(isa)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_low_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_low_avx2;
-    default:
-        break;
-    }
-#endif
-    (void)isa;
-    return &kiln_cpu_low_portable;
+    return KILN_CPU_OF_ISA(isa, &kiln_cpu_low);
 }
 
 #endif

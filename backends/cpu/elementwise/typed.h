@@ -90,18 +90,7 @@ extern const KilnCpuTypedRows kiln_cpu_typed_avx512;
 static inline const KilnCpuTypedRows *
 kiln_cpu_typed(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(isa)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_typed_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_typed_avx2;
-    default:
-        break;
-    }
-#endif
-    (void)isa;
-    return &kiln_cpu_typed_portable;
+    return KILN_CPU_OF_ISA(isa, &kiln_cpu_typed);
 }
 
 /** Returns the loop of @kind on operands of @dtype, or NULL if there is none. Divisors of integers

@@ -23,16 +23,7 @@ enum {
 const KilnGemmKernels *
 kiln_gemm_kernels(KilnCpuIsa isa)
 {
-    switch (kiln_cpu_isa_resolve(isa)) {
-#if defined(__x86_64__)
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_gemm_kernels_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_gemm_kernels_avx2;
-#endif
-    default:
-        return &kiln_gemm_kernels_portable;
-    }
+    return KILN_CPU_OF_ISA(isa, &kiln_gemm_kernels);
 }
 
 double

@@ -38,17 +38,7 @@ extern const KilnCpuNumberTiles kiln_cpu_number_tiles_avx512;
 static inline const KilnCpuNumberTiles *
 kiln_cpu_number_tiles(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_number_tiles_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_number_tiles_avx2;
-    default:
-        break;
-    }
-#endif
-    return &kiln_cpu_number_tiles_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_number_tiles);
 }
 
 #endif

@@ -35,15 +35,5 @@ kiln_cpu_largest_bytes_portable(const KilnCpuByteWindows *w)
 KilnCpuLargestBytes
 kiln_cpu_largest_bytes(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_best()) {
-    case KILN_CPU_ISA_AVX512:
-        return kiln_cpu_largest_bytes_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return kiln_cpu_largest_bytes_avx2;
-    default:
-        break;
-    }
-#endif
-    return kiln_cpu_largest_bytes_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, kiln_cpu_largest_bytes);
 }

@@ -239,12 +239,7 @@ kiln_cpu_tree_ensemble(const KilnKernelArgs *args)
         kiln_cpu_parallel(ceil_div(e.rows, ROW_TASK), args->threads, run_rows, &e);
         return NULL;
     }
-#if defined(__x86_64__)
-    const KilnCpuIsa isa = kiln_cpu_isa_best();
-    e.top = isa == KILN_CPU_ISA_AVX512 ? kiln_cpu_tree_top_avx512
-            : isa == KILN_CPU_ISA_AVX2 ? kiln_cpu_tree_top_avx2
-                                       : kiln_cpu_tree_top_portable;
-#endif
+    e.top = KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, kiln_cpu_tree_top);
     kiln_cpu_parallel(ceil_div(e.rows, BLOCK), args->threads, run_block, &e);
     return NULL;
 }

@@ -46,14 +46,7 @@ kiln_cpu_has_columns(int64_t n)
 static inline const KilnCpuColumns *
 kiln_cpu_columns(void)
 {
-#if defined(__x86_64__)
-    const KilnCpuIsa isa = kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO);
-    if (isa == KILN_CPU_ISA_AVX512)
-        return &kiln_cpu_columns_avx512;
-    if (isa == KILN_CPU_ISA_AVX2)
-        return &kiln_cpu_columns_avx2;
-#endif
-    return &kiln_cpu_columns_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_columns);
 }
 
 #endif

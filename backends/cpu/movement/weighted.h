@@ -32,14 +32,7 @@ extern const KilnCpuWeightedRows kiln_cpu_weighted_avx512;
 static inline const KilnCpuWeightedRows *
 kiln_cpu_weighted(void)
 {
-#if defined(__x86_64__)
-    const KilnCpuIsa isa = kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO);
-    if (isa == KILN_CPU_ISA_AVX512)
-        return &kiln_cpu_weighted_avx512;
-    if (isa == KILN_CPU_ISA_AVX2)
-        return &kiln_cpu_weighted_avx2;
-#endif
-    return &kiln_cpu_weighted_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_weighted);
 }
 
 #endif

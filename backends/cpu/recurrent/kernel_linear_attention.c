@@ -117,13 +117,7 @@ kiln_cpu_linear_attention(const KilnKernelArgs *args)
 {
     Recall r = recall_of(args->instr);
     r.args = args;
-    r.recall = kiln_cpu_recall_portable;
-#if defined(__x86_64__)
-    const KilnCpuIsa isa = kiln_cpu_isa_best();
-    r.recall = isa == KILN_CPU_ISA_AVX512 ? kiln_cpu_recall_avx512
-               : isa == KILN_CPU_ISA_AVX2 ? kiln_cpu_recall_avx2
-                                          : kiln_cpu_recall_portable;
-#endif
+    r.recall = KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, kiln_cpu_recall);
     kiln_cpu_parallel(r.batches * r.heads * r.pieces, args->threads, run_task, &r);
     return NULL;
 }

@@ -53,18 +53,7 @@ extern const KilnCpuCells kiln_cpu_cells_avx512;
 static inline const KilnCpuCells *
 kiln_cpu_cells(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(isa)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_cells_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_cells_avx2;
-    default:
-        break;
-    }
-#endif
-    (void)isa;
-    return &kiln_cpu_cells_portable;
+    return KILN_CPU_OF_ISA(isa, &kiln_cpu_cells);
 }
 
 #endif

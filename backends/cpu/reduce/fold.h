@@ -49,17 +49,7 @@ extern const KilnCpuFoldRows kiln_cpu_fold_avx512;
 static inline const KilnCpuFoldRows *
 kiln_cpu_folds(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_fold_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_fold_avx2;
-    default:
-        break;
-    }
-#endif
-    return &kiln_cpu_fold_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_fold);
 }
 
 #endif

@@ -68,17 +68,6 @@ loop_of(KilnDType dtype)
     }
 }
 
-/* Wide pieces read memory in its order. Narrow ones leave each thread some. */
-static int64_t
-lines_of_task(const Running *r, int threads)
-{
-    int64_t width = LINES;
-    while (width < KILN_CPU_CUMULATIVE_LINES &&
-           r->outer * ceil_div(r->inner, 2 * width) >= (int64_t)threads)
-        width *= 2;
-    return width;
-}
-
 static const char *
 run(const KilnKernelArgs *args, Running r, int64_t axis, bool product)
 {
@@ -94,7 +83,7 @@ run(const KilnKernelArgs *args, Running r, int64_t axis, bool product)
         *(d < axis ? &r.outer : d == axis ? &r.extent : &r.inner) *= type->dims[d];
     r.loop = (r.inner == 1 ? loops->rows : loops->columns)[product][loop_of(type->dtype)];
     r.bundle = round_up(units_per_task(TASK_ELEMENTS, r.extent), KILN_CPU_CUMULATIVE_ROWS);
-    r.width = lines_of_task(&r, args->threads);
+    r.width = piece_width(LINES, KILN_CPU_CUMULATIVE_LINES, r.outer, r.inner, args->threads);
     r.pieces = ceil_div(r.inner, r.width);
     kiln_cpu_parallel(r.inner == 1 ? ceil_div(r.outer, r.bundle) : r.outer * r.pieces,
                       args->threads, run_task, &r);

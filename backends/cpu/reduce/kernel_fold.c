@@ -391,17 +391,6 @@ kiln_cpu_fold_equal(const KilnInstr *instr, const void *element, void *result)
     return good;
 }
 
-/* Wide pieces read memory in its order. Narrow ones leave each thread some. */
-static int64_t
-columns_of_task(const Fold *f, int threads)
-{
-    int64_t width = COLUMNS;
-    while (width < MOST_COLUMNS &&
-           f->cut.kept.count * ceil_div(f->cut.inner, 2 * width) >= (int64_t)threads)
-        width *= 2;
-    return width;
-}
-
 const char *
 kiln_cpu_fold(const KilnKernelArgs *args)
 {
@@ -415,7 +404,7 @@ kiln_cpu_fold(const KilnKernelArgs *args)
         kiln_cpu_parallel(ceil_div(f.cut.kept.count, f.bundle), args->threads, run_rows, &f);
         return NULL;
     }
-    f.width = columns_of_task(&f, args->threads);
+    f.width = piece_width(COLUMNS, MOST_COLUMNS, f.cut.kept.count, f.cut.inner, args->threads);
     f.pieces = ceil_div(f.cut.inner, f.width);
     kiln_cpu_parallel(f.cut.kept.count * f.pieces, args->threads, run_columns, &f);
     return NULL;

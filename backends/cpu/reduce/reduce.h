@@ -122,18 +122,7 @@ extern const KilnCpuReducers kiln_cpu_reducers_avx512;
 static inline const KilnCpuReducers *
 kiln_cpu_reducers(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(isa)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_reducers_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_reducers_avx2;
-    default:
-        break;
-    }
-#endif
-    (void)isa;
-    return &kiln_cpu_reducers_portable;
+    return KILN_CPU_OF_ISA(isa, &kiln_cpu_reducers);
 }
 
 #endif

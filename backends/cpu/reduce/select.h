@@ -40,17 +40,7 @@ extern const KilnCpuSelectRows kiln_cpu_select_avx512;
 static inline const KilnCpuSelectRows *
 kiln_cpu_select(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_select_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_select_avx2;
-    default:
-        break;
-    }
-#endif
-    return &kiln_cpu_select_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_select);
 }
 
 #endif

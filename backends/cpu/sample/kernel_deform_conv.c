@@ -142,17 +142,7 @@ block_task(const void *data, int64_t task, int thread)
 static const KilnCpuDeformLoops *
 loops(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_deform_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_deform_avx2;
-    default:
-        break;
-    }
-#endif
-    return &kiln_cpu_deform_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_deform);
 }
 
 /* Kernel elements of one dim are before KILN_CPU_DEFORM_FAR. */

@@ -214,17 +214,7 @@ run_task(const void *data, int64_t task, int thread)
 static const KilnCpuRegionLoops *
 loops(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(KILN_CPU_ISA_AUTO)) {
-    case KILN_CPU_ISA_AVX512:
-        return &kiln_cpu_region_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return &kiln_cpu_region_avx2;
-    default:
-        break;
-    }
-#endif
-    return &kiln_cpu_region_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, &kiln_cpu_region);
 }
 
 /* The tables of a thread are for regions that are small in a picture that fits the caches. Where

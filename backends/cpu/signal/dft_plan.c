@@ -152,17 +152,7 @@ kiln_cpu_dft_plan(int64_t n, KilnCpuDftPlan *plan)
 static KilnCpuDftLoops
 loops_of_machine(void)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_best()) {
-    case KILN_CPU_ISA_AVX512:
-        return kiln_cpu_dft_stage_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return kiln_cpu_dft_stage_avx2;
-    default:
-        break;
-    }
-#endif
-    return kiln_cpu_dft_stage_portable;
+    return KILN_CPU_OF_ISA(KILN_CPU_ISA_AUTO, kiln_cpu_dft_stage);
 }
 
 /* Numbers of all lanes. */

@@ -47,18 +47,7 @@ extern const KilnCpuFused kiln_cpu_fused_avx512[];
 static inline const KilnCpuFused *
 kiln_cpu_fused(KilnCpuIsa isa)
 {
-#if defined(__x86_64__)
-    switch (kiln_cpu_isa_resolve(isa)) {
-    case KILN_CPU_ISA_AVX512:
-        return kiln_cpu_fused_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return kiln_cpu_fused_avx2;
-    default:
-        break;
-    }
-#endif
-    (void)isa;
-    return kiln_cpu_fused_portable;
+    return KILN_CPU_OF_ISA(isa, kiln_cpu_fused);
 }
 
 #endif
