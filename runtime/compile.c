@@ -45,7 +45,6 @@ optimize_graph(const KilnModel *model, const KilnBinding *bindings,
         kiln_prefix_error(error, "%s: ", model->name);
         return NULL;
     }
-    special->mode = options->mode;
     if (!kiln_pipeline_run_graph(pipeline, special, options, report, error)) {
         name_file(special->path, error);
         return NULL;

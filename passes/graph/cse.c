@@ -28,12 +28,6 @@ PASS_OPTIONS(cse, OPTIONS);
 
 static const char rule[] = "merge-equal";
 
-static bool
-may_merge(const KilnNode *node, KilnMode mode)
-{
-    return kiln_node_is_pure(node) && (node->op != KILN_OP_dropout || mode == KILN_MODE_INFER);
-}
-
 /* A node in a table. Its hash is computed once: most of the time goes into reading for it. */
 typedef struct {
     KilnNode *node;
@@ -76,8 +70,7 @@ typedef struct {
 static Seen *
 add_new(Sweep *sweep, KilnNode *node)
 {
-    if (!may_merge(node, kiln_pass_mode(sweep->context)) ||
-        (node->op == KILN_OP_const && !sweep->constants))
+    if (!kiln_node_is_pure(node) || (node->op == KILN_OP_const && !sweep->constants))
         return NULL;
     Seen own = { node, kiln_node_hash(node) };
     const Seen *known = g_hash_table_lookup(sweep->seen, &own);

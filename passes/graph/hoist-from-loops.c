@@ -38,7 +38,6 @@
 #include "graph/op/flow.h"
 #include "graph/op/norm.h"
 #include "graph/op/quantize.h"
-#include "graph/op/random.h"
 #include "graph/op/reduce.h"
 #include "graph/op/softmax.h"
 #include "graph/op/structure.h"
@@ -67,14 +66,6 @@ reads_around(const KilnNode *node, const KilnFunction *region)
             return false;
     }
     return node->op != KILN_OP_return;
-}
-
-/* Dropout counts as pure in inference alone. */
-static bool
-is_pure(const KilnPassContext *context, const KilnNode *node)
-{
-    return kiln_node_is_pure(node) &&
-           (node->op != KILN_OP_dropout || kiln_pass_mode(context) == KILN_MODE_INFER);
 }
 
 static bool
@@ -143,13 +134,31 @@ multiplies(const KilnNode *node)
            kiln_type_equal_dims(b, 1, type, r - 1);
 }
 
+/* A mean of no integers fails. */
+static bool
+reduces(const KilnNode *node)
+{
+    const KilnType *type = &node->operands[0].value->type;
+    if (node->op != KILN_OP_reduce_mean || kiln_dtype_is_float(type->dtype))
+        return true;
+    for (int d = 0; d < type->rank; d++) {
+        int64_t least, most;
+        kiln_type_dim_range(type, d, &least, &most);
+        if (least < 1)
+            return false;
+    }
+    return kiln_type_is_known(type);
+}
+
 /* True where no data and no number of an open dim can make @node fail. */
 static bool
 cannot_fail(const KilnNode *node)
 {
     if (!has_known_types(node) || !has_known_shape_operands(node))
         return false;
-    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES) || kiln_op_reads_type_only(node->op))
+    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES))
+        return reduces(node);
+    if (kiln_op_reads_type_only(node->op))
         return true;
     if (kiln_op_only_reshapes(node->op))
         return kiln_type_same_elements(&node->operands[0].value->type, &node->results[0].type);
@@ -234,7 +243,7 @@ may_hoist(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
     const Options *options = kiln_pass_options(context);
     if (!reads_around(node, node->function))
         return false;
-    PASS_GUARD(pure, is_pure(context, node));
+    PASS_GUARD(pure, kiln_node_is_pure(node));
     PASS_GUARD(known_shape, has_known_types(node));
     PASS_GUARD(cannot_fail, runs_at_all(flow) || cannot_fail(node));
     PASS_GUARD(growth, growth(node) <= (double)options->max_growth);
@@ -242,14 +251,15 @@ may_hoist(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
     return true;
 }
 
-/* Puts a copy of @node in front of @flow. Readers of @node, and of @twin (NULL: none), read it. */
-static gboolean
+/* Puts a copy of @node in front of @flow. Readers of @node, and of @twin (NULL: none), read the
+ * copy. NULL fails. */
+static KilnNode *
 hoist(KilnNode *flow, KilnNode *node, KilnNode *twin, GError **error)
 {
     g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
     KilnNode *copy = kiln_node_copy(flow->function, node, values, flow, NULL, error);
     if (!copy)
-        return FALSE;
+        return NULL;
     for (uint32_t r = 0; r < copy->n_results; r++) {
         kiln_value_replace(&node->results[r], &copy->results[r]);
         if (twin)
@@ -258,7 +268,7 @@ hoist(KilnNode *flow, KilnNode *node, KilnNode *twin, GError **error)
     kiln_node_remove(node);
     if (twin)
         kiln_node_remove(twin);
-    return TRUE;
+    return copy;
 }
 
 static gboolean
@@ -277,36 +287,118 @@ hoist_unchanged(KilnPassContext *context, KilnNode *flow, KilnFunction *body, bo
 
 /* --- branches --- */
 
-static KilnNode *
-find_equal(KilnFunction *branch, const KilnNode *node)
+/* A node of the second branch. Equal ones make a list in the order in which they were found. */
+typedef struct Twin Twin;
+struct Twin {
+    KilnNode *node;
+    uint32_t hash;
+    Twin *next, *last; /* @last: of the first one alone */
+};
+
+typedef struct {
+    GHashTable *table; /* Twin*: the first one of each list */
+    KilnArena *arena;  /* of the twins */
+} Twins;
+
+static guint
+twin_hash(gconstpointer data)
 {
-    kiln_foreach_node (other, branch) {
-        if (other->op == node->op && kiln_node_equal(node, other))
-            return other;
-    }
-    return NULL;
+    return ((const Twin *)data)->hash;
 }
 
-static KilnNode *
-find_twin(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
+static gboolean
+twin_equal(gconstpointer left, gconstpointer right)
 {
-    if (!reads_around(node, node->function) || !is_pure(context, node))
+    const Twin *a = left, *b = right;
+    return a->hash == b->hash && kiln_node_equal(a->node, b->node);
+}
+
+static bool
+may_leave(const KilnNode *node)
+{
+    return reads_around(node, node->function) && kiln_node_is_pure(node);
+}
+
+static void
+add_twin(Twins *twins, KilnNode *node)
+{
+    if (!may_leave(node))
+        return;
+    const Twin own = { .node = node, .hash = kiln_node_hash(node) };
+    Twin *twin = kiln_arena_copy(twins->arena, &own, sizeof own);
+    Twin *first = g_hash_table_lookup(twins->table, twin);
+    twin->last = twin;
+    if (!first) {
+        g_hash_table_add(twins->table, twin);
+        return;
+    }
+    first->last->next = twin;
+    first->last = twin;
+}
+
+/* The first node of the second branch that equals @node, and leaves the table. */
+static KilnNode *
+take_twin(const Twins *twins, KilnNode *node)
+{
+    if (!may_leave(node))
         return NULL;
-    return find_equal(kiln_attrs(flow, if)->else_branch, node);
+    const Twin own = { .node = node, .hash = kiln_node_hash(node) };
+    Twin *first = g_hash_table_lookup(twins->table, &own);
+    if (!first)
+        return NULL;
+    g_hash_table_remove(twins->table, first);
+    if (first->next) {
+        first->next->last = first->last;
+        g_hash_table_add(twins->table, first->next);
+    }
+    return first->node;
+}
+
+/* Whether no operand of the reader in front of that of @use reads the same node. */
+static bool
+is_first_read(const KilnUse *use)
+{
+    const KilnNode *read = use->user->operands[use->index].value->def;
+    for (uint32_t i = 0; i < use->index; i++) {
+        const KilnValue *value = use->user->operands[i].value;
+        if (value && value->def == read)
+            return false;
+    }
+    return true;
+}
+
+/* Nodes of the second branch that read @node may read nothing of their branch by now. */
+static void
+add_readers(Twins *twins, KilnNode *node, const KilnFunction *branch)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        kiln_foreach_use (use, &node->results[r]) {
+            if (use->user->function == branch && is_first_read(use))
+                add_twin(twins, use->user);
+        }
+    }
 }
 
 static gboolean
 hoist_common(KilnPassContext *context, KilnNode *flow, bool *changed, GError **error)
 {
     KilnFunction *branch = kiln_attrs(flow, if)->then_branch;
+    KilnFunction *other = kiln_attrs(flow, if)->else_branch;
+    g_autoptr(GHashTable) table = g_hash_table_new(twin_hash, twin_equal);
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    Twins twins = { table, arena };
+    kiln_foreach_node (node, other)
+        add_twin(&twins, node);
     kiln_foreach_node_safe (node, branch) {
-        KilnNode *twin = find_twin(context, flow, node);
+        KilnNode *twin = take_twin(&twins, node);
         if (!twin)
             continue;
         kiln_pass_note(context, "hoist-common", "%s out of %s", kiln_node_label(node),
                        kiln_node_label(flow));
-        if (!hoist(flow, node, twin, error))
+        KilnNode *copy = hoist(flow, node, twin, error);
+        if (!copy)
             return FALSE;
+        add_readers(&twins, copy, other);
         *changed = true;
     }
     return TRUE;

@@ -93,8 +93,18 @@ drop_states(KilnMatch *match)
     return rebuild(match, operands, net->n_results);
 }
 
-/* Whether each element of @value is dim @d of @x, whatever number that is. Nodes that repeat it or
- * give it another integer type are looked through. */
+/* Whether the integer type @dtype has every number that dim @d of @x may be. */
+static bool
+has_dim(KilnDType dtype, const KilnType *x, int d)
+{
+    const unsigned bits = kiln_dtype_bits(dtype) - (kiln_dtype_is_signed(dtype) ? 1 : 0);
+    int64_t least, most;
+    kiln_type_dim_range(x, d, &least, &most);
+    return least >= 0 && (bits > 62 || most >> bits == 0);
+}
+
+/* Whether each element of @value is dim @d of @x, whatever number that is. Nodes that repeat it are
+ * looked through, and casts to integer types that keep it. */
 static bool
 is_open_dim(const KilnValue *value, const KilnType *x, int d)
 {
@@ -106,7 +116,8 @@ is_open_dim(const KilnValue *value, const KilnType *x, int d)
             return true;
         const bool passes =
             at->def && (at->def->op == KILN_OP_expand ||
-                        (at->def->op == KILN_OP_cast && kiln_dtype_is_integer(at->type.dtype)));
+                        (at->def->op == KILN_OP_cast && kiln_dtype_is_integer(at->type.dtype) &&
+                         has_dim(at->type.dtype, x, d)));
         if (!passes)
             break;
     }

@@ -529,6 +529,7 @@ kiln_pipeline_run_graph(const KilnPassPipeline *pipeline, KilnModule *module,
                         const KilnPassOptions *options, KilnPassReport *report, GError **error)
 {
     KilnUnit unit = { .level = KILN_LEVEL_GRAPH, .module = module };
+    module->mode = options->mode;
     return run_pipeline(pipeline, &unit, options, report, error);
 }
 
