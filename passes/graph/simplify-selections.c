@@ -64,63 +64,66 @@ take_one(KilnMatch *match)
     return value && kiln_match_replace_result(match, 1, at) && kiln_match_replace(match, value);
 }
 
-/* Whether all readers of @top_k take the same first elements along its axis. */
-static bool
-sliced_alike(const KilnNode *top_k, const KilnPart *first)
+/* The first elements along the axis of @top_k that @use takes; 0: something else. */
+static int64_t
+n_taken(const KilnNode *top_k, int axis, const KilnUse *use)
 {
-    bool alike = true;
+    KilnPart part;
+    const bool taken = use->user->n_results == 1 && use->index == 0 &&
+                       kiln_part_of(&use->user->results[0], top_k->function, &part) &&
+                       part.axis == axis && part.begin == 0;
+    return taken ? part.end : 0;
+}
+
+/* As many first elements as all readers of @top_k take, and have the type of; 0: they differ. */
+static int64_t
+n_taken_by_all(KilnNode *top_k, int axis, const KilnType types[2])
+{
+    int64_t n = -1;
     for (uint32_t r = 0; r < top_k->n_results; r++) {
-        kiln_foreach_use (use, (KilnValue *)&top_k->results[r]) {
-            KilnPart part;
-            alike = alike && use->user->n_results == 1 && use->index == 0 &&
-                    kiln_part_of(&use->user->results[0], top_k->function, &part) &&
-                    part.axis == first->axis && part.begin == 0 && part.end == first->end;
+        KilnType type = types[r];
+        kiln_foreach_use (use, &top_k->results[r]) {
+            const int64_t taken = n_taken(top_k, axis, use);
+            if (n >= 0 && taken != n)
+                return 0;
+            n = type.dims[axis] = taken;
+            if (!kiln_type_equal(&type, &use->user->results[0].type))
+                return 0;
         }
     }
-    return alike;
+    return n;
 }
 
 static bool
-take_fewer(KilnMatch *match, uint32_t result)
+take_fewer(KilnMatch *match)
 {
-    KilnNode *slice = match->root, *top_k = kiln_match_node(match, "t");
+    KilnNode *top_k = match->root;
     const KilnAttrs_top_k *attrs = kiln_attrs(top_k, top_k);
-    const int axis = kiln_type_axis(&top_k->results[0].type, attrs->axis);
-    KilnPart part;
-    if (!kiln_part_of(&slice->results[0], slice->function, &part) || part.axis != axis)
+    const int64_t k = k_of(top_k);
+    KilnType types[] = { top_k->results[0].type, top_k->results[1].type };
+    const int axis = types[0].rank > 0 ? kiln_type_axis(&types[0], attrs->axis) : -1;
+    if (axis < 0 || k < 0)
         return false;
+    const int64_t n = n_taken_by_all(top_k, axis, types);
     GUARD(sorted, attrs->sorted);
-    GUARD(fewer, part.end > 0 && part.end < k_of(top_k));
-    GUARD(sliced_alike, sliced_alike(top_k, &part));
+    GUARD(sliced_alike, n > 0);
+    GUARD(fewer, n < k);
+    types[0].dims[axis] = types[1].dims[axis] = n;
     KilnValue *operands[] = { top_k->operands[0].value,
-                              kiln_build_ints(slice->function, slice, &part.end, 1) };
-    KilnType types[] = { kiln_part_type(&part, part.end), kiln_part_type(&part, part.end) };
-    types[0].dtype = top_k->results[0].type.dtype;
-    types[0].quant = top_k->results[0].type.quant;
-    types[1].dtype = KILN_DTYPE_i64;
-    types[1].quant = NULL;
+                              kiln_build_ints(top_k->function, top_k, &n, 1) };
     KilnNodeSpec spec = { .op = KILN_OP_top_k,
                           .name = top_k->name,
                           .operands = operands,
                           .n_operands = 2,
                           .n_results = 2,
                           .attrs = attrs,
-                          .types = types,
-                          .before = slice };
-    KilnNode *node = kiln_node_new(slice->function, &spec, match->error);
-    return node && kiln_match_replace(match, &node->results[result]);
-}
-
-static bool
-take_fewer_values(KilnMatch *match)
-{
-    return take_fewer(match, 0);
-}
-
-static bool
-take_fewer_indices(KilnMatch *match)
-{
-    return take_fewer(match, 1);
+                          .types = types };
+    KilnValue *values = kiln_match_build_node(match, &spec);
+    for (uint32_t r = 0; values && r < top_k->n_results; r++) {
+        kiln_foreach_use (use, &top_k->results[r])
+            kiln_match_replace_other(match, &use->user->results[0], &values[r]);
+    }
+    return values != NULL;
 }
 
 /* --- hardmax --- */
@@ -227,8 +230,7 @@ count(KilnMatch *match)
 
 static const KilnRule rules[] = {
     RULE("top-k-of-one", E, "(top_k ? ?)", take_one),
-    RULE("fewer-top-values", E, "(slice (top_k#t ? ?) ...)", take_fewer_values),
-    RULE("fewer-top-indices", E, "(slice (top_k#t.1 ? ?) ...)", take_fewer_indices),
+    RULE("fewer-top-k", E, "(top_k ? ?)", take_fewer),
     RULE("arg-max-of-hardmax", E, "(arg_max (hardmax#hot ?x))", skip_hardmax),
     RULE("count-ones", E, "(cum_sum ?x ?axis)", count),
 };

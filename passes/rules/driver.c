@@ -230,6 +230,9 @@ static void
 requeue(Driver *driver, KilnNode *root, Mark mark)
 {
     g_autoptr(GPtrArray) nodes = new_nodes(driver, root, mark);
+    GPtrArray *touched = driver->match.touched;
+    for (guint i = 0; i < touched->len; i++)
+        remove_dead(driver, g_ptr_array_index(touched, i));
     remove_dead(driver, root);
     for (guint i = 0; i < nodes->len; i++) {
         KilnNode *node = g_ptr_array_index(nodes, i);
@@ -238,7 +241,6 @@ requeue(Driver *driver, KilnNode *root, Mark mark)
         push_with_readers(driver, node, driver->depth - 1);
         push_operand_defs(driver, node);
     }
-    GPtrArray *touched = driver->match.touched;
     for (guint i = 0; i < touched->len; i++)
         push_with_readers(driver, g_ptr_array_index(touched, i), driver->depth - 1);
     for (guint i = 0; i < driver->lost->len; i++) {

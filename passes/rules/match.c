@@ -178,20 +178,34 @@ kiln_match_build_node(const KilnMatch *match, const KilnNodeSpec *spec)
     return node ? &node->results[0] : NULL;
 }
 
-bool
-kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value)
+static void
+replace(KilnMatch *match, KilnValue *from, KilnValue *value)
 {
-    KilnValue *from = &match->root->results[result];
-    GUARD(type, kiln_type_equal(&from->type, &value->type));
     if (match->touched) {
         kiln_foreach_use (use, from)
             g_ptr_array_add(match->touched, use->user);
     }
     const char *by = value->def ? kiln_op_info(value->def->op)->name : "argument";
-    kiln_pass_note(match->context, match->rule, "%s (%s) by %s (%s)", kiln_node_label(match->root),
-                   kiln_op_info(match->root->op)->name, value->name, by);
+    kiln_pass_note(match->context, match->rule, "%s (%s) by %s (%s)", kiln_node_label(from->def),
+                   kiln_op_info(from->def->op)->name, value->name, by);
     kiln_value_replace(from, value);
+}
+
+bool
+kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value)
+{
+    KilnValue *from = &match->root->results[result];
+    GUARD(type, kiln_type_equal(&from->type, &value->type));
+    replace(match, from, value);
     return true;
+}
+
+void
+kiln_match_replace_other(KilnMatch *match, KilnValue *from, KilnValue *value)
+{
+    replace(match, from, value);
+    if (match->touched)
+        g_ptr_array_add(match->touched, from->def);
 }
 
 bool

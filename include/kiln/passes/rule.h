@@ -117,6 +117,9 @@ bool kiln_match_replace_by_splat(KilnMatch *match, double number);
 /** kiln_match_replace() for any result of the root, to replace several at once. Look at their types
  * first: to refuse a later one would leave the rewrite half done. */
 bool kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value);
+/** Replaces @from, a result of another node than the root, by @value of its type. That node goes if
+ * nothing reads it any more. */
+void kiln_match_replace_other(KilnMatch *match, KilnValue *from, KilnValue *value);
 
 typedef enum {
     KILN_SWEEP_FORWARD, /* in list order; nodes built before the cursor are visited when they are
