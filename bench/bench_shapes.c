@@ -184,6 +184,62 @@ write_nests(Text *text, unsigned nodes)
     g_string_append_printf(text->body, "return %%v%u as y\n", n);
 }
 
+/* The nodes of one branch: a fan, and a chain that reads it. */
+static void
+write_branch(Text *text, unsigned n, const char *last)
+{
+    g_string_append(text->body, "%s0 = sin(%x)\n");
+    for (unsigned i = 0; i < n; i++)
+        g_string_append_printf(text->body, "%%w%u = mul(%%x, %%k%u)\n%%s%u = add(%%s%u, %%w%u)\n",
+                               i, i, i + 1, i, i);
+    g_string_append_printf(text->body, "%%r = %s(%%s%u)\nreturn %%r\n", last, n);
+}
+
+/* Two branches, all of whose nodes but the last are equal. */
+static void
+write_branches(Text *text, unsigned nodes)
+{
+    unsigned n = MAX(nodes / 5, 1);
+    g_string_append(text->head, "%x: f32[2,3], %c: bool[]");
+    for (unsigned i = 0; i < n; i++)
+        add_constant(text, i);
+    g_string_append(text->body, "%y = if(%c) then {\n");
+    write_branch(text, n, "sin");
+    g_string_append(text->body, "} else {\n");
+    write_branch(text, n, "neg");
+    g_string_append(text->body, "} : f32[2,3]\nreturn %y\n");
+}
+
+/* A loop that carries many values, all but one of which it hands on as it got them. */
+static void
+write_carried(Text *text, unsigned nodes)
+{
+    unsigned n = MAX(nodes / 3, 2);
+    g_string_append(text->head, "%n: i64[], %x: f32[2,3]");
+    for (unsigned i = 0; i < n; i++) {
+        add_constant(text, i);
+        g_string_append_printf(text->body, "%%v%u = mul(%%x, %%k%u)\n", i, i);
+    }
+    for (unsigned i = 0; i < n; i++)
+        g_string_append_printf(text->body, "%s%%y%u", i ? ", " : "", i);
+    g_string_append(text->body, " = loop(%n, _");
+    for (unsigned i = 0; i < n; i++)
+        g_string_append_printf(text->body, ", %%v%u", i);
+    g_string_append(text->body, ") body(%i: i64[], %go: bool[]");
+    for (unsigned i = 0; i < n; i++)
+        g_string_append_printf(text->body, ", %%a%u: f32[2,3]", i);
+    g_string_append(text->body, ") {\n%s0 = sin(%a0)\n");
+    for (unsigned i = 1; i < n; i++)
+        g_string_append_printf(text->body, "%%s%u = add(%%s%u, %%a%u)\n", i, i - 1, i);
+    g_string_append_printf(text->body, "return %%go, %%s%u", n - 1);
+    for (unsigned i = 1; i < n; i++)
+        g_string_append_printf(text->body, ", %%a%u", i);
+    g_string_append(text->body, "\n} : f32[2,3]");
+    for (unsigned i = 1; i < n; i++)
+        g_string_append(text->body, ", f32[2,3]");
+    g_string_append(text->body, "\nreturn %y0 as y\n");
+}
+
 static const struct {
     const char *name, *summary;
     void (*write)(Text *text, unsigned nodes);
@@ -200,6 +256,8 @@ static const struct {
     { "skips", "a chain whose values are all read by one concat at the end", write_skips, false },
     { "outputs", "a chain whose values are all outputs", write_outputs, false },
     { "nests", "branches within branches, 24 deep", write_nests, true },
+    { "branches", "two branches that compute nearly the same", write_branches, true },
+    { "carried", "a loop that hands on nearly all of its values", write_carried, true },
 };
 
 const char *

@@ -69,19 +69,29 @@ may_capture(const Loop *loop, uint32_t k)
     return true;
 }
 
-/* One value that is captured may make another one stay the same. */
+/* A value that is captured may make those stay the same that become it in the next iteration. */
 static bool
 capture_unchanged(const Loop *loop)
 {
+    const KilnNode *last = kiln_function_return(loop->body);
+    g_autoptr(GArray) work = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     bool changed = false;
-    for (uint32_t k = 0; k < loop->carried; k++) {
+    for (uint32_t k = loop->carried; k-- > 0;)
+        g_array_append_val(work, k);
+    while (work->len) {
+        const uint32_t k = g_array_index(work, uint32_t, work->len - 1);
+        g_array_set_size(work, work->len - 1);
         if (!may_capture(loop, k))
             continue;
+        kiln_foreach_use (use, argument_of(loop, k)) {
+            const uint32_t next = use->index - loop->asks;
+            if (use->user == last && use->index >= loop->asks && next < loop->carried)
+                g_array_append_val(work, next);
+        }
         KilnValue *operand = kiln_node_operand(loop->node, loop->first + k);
         kiln_value_replace(argument_of(loop, k), operand);
         kiln_value_replace(&loop->node->results[k], operand);
         changed = true;
-        k = UINT32_MAX;
     }
     return changed;
 }
@@ -283,22 +293,24 @@ may_drop(KilnPassContext *context, const Loop *loop, const KilnNode *node, uint3
 static bool
 settle_needed(KilnPassContext *context, Loop *loop, const KilnNode *node, bool *needed)
 {
-    bool any = false;
-    for (uint32_t r = 0; r < node->n_results; r++) {
-        if (needed[r])
-            continue;
-        if (may_drop(context, loop, node, r)) {
-            any = true;
-            continue;
+    bool any, again;
+    do {
+        any = again = false;
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            if (needed[r])
+                continue;
+            if (may_drop(context, loop, node, r)) {
+                any = true;
+                continue;
+            }
+            needed[r] = true;
+            if (!loop)
+                continue;
+            need_result(loop, r);
+            follow(loop);
+            again = true; /* it may need others */
         }
-        needed[r] = true;
-        if (!loop)
-            continue;
-        need_result(loop, r);
-        follow(loop);
-        any = false;
-        r = UINT32_MAX; /* it may need others */
-    }
+    } while (again);
     return any;
 }
 
