@@ -23,6 +23,7 @@ WAYS = {"default": (), "none": ("--pipeline", "none"), "ref": ("--backend", "ref
 SLOW_ON_REF = {"ssd300", "retinanet", "fcos", "maskrcnn", "keypointrcnn"}  # some minutes each
 GAP = 1e-4        # scores that are nearer to each other may change places
 TOLERANCE = 2e-3  # of the largest element of an output
+LEAST_BOXES = 8   # of a detector, which keeps up to 24
 
 
 def found_versions(python):
@@ -43,8 +44,10 @@ def is_near(a, b, scale):
 
 
 def compare_plain(wanted, found):
-    """What differs, or an empty text."""
+    """What differs, or an empty text. Of nothing, a text too."""
     import numpy as np
+    if not any(a.size for a in wanted):
+        return "nothing was compared: there are no elements"
     for i, (a, b) in enumerate(zip(wanted, found)):
         if a.shape != b.shape or a.dtype != b.dtype:
             return f"output {i}: expected {a.dtype}{a.shape}, found {b.dtype}{b.shape}"
@@ -70,15 +73,28 @@ def rows_of(names, outputs):
 
 def compare_boxes(names, wanted, found):
     import numpy as np
+    n_boxes = len(wanted[names.index("boxes")]) if "boxes" in names else wanted[0].size // wanted[0].shape[-1]
+    if n_boxes < LEAST_BOXES:
+        return f"expected at least {LEAST_BOXES} boxes to compare, found {n_boxes}"
     a, b = rows_of(names, wanted), rows_of(names, found)
     if a.shape != b.shape:
         return f"expected {a.shape[0]} boxes, found {b.shape[0]}"
     scores = np.sort(a[:, 4])[::-1]
     # Below the last score lie others, which may be as good. Of equal scores, suppression may keep any.
     certain = [row for row in a if row[4] > scores[-1] + GAP and np.count_nonzero(scores == row[4]) == 1]
+    if not certain:
+        return f"nothing was compared: no score of {len(a)} boxes stands alone above the last one"
     scale = np.maximum(np.abs(a).max(0, initial=0), 1)
     lost = [row for row in certain if not any(is_near(row, other, scale) for other in b)]
     return f"{len(lost)} boxes of {len(a)} are not there, the first with the score {lost[0][4]}" if lost else ""
+
+
+def compare(names, wanted, found):
+    """What differs, or an empty text."""
+    if len(found) != len(wanted):
+        return f"expected {len(wanted)} outputs, found {len(found)}"
+    boxes = "boxes" in names or names == ["output0"]
+    return compare_boxes(names, wanted, found) if boxes else compare_plain(wanted, found)
 
 
 def run_kiln(kiln, path, inputs, way):
@@ -119,15 +135,13 @@ def check(kiln, name, folder):
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     wanted = session.run(None, {key: np.load(file) for key, file in files.items()})
-    boxes = "boxes" in names or names == ["output0"]
     right = True
     for way, arguments in WAYS.items():
         if way == "ref" and name in SLOW_ON_REF:
             continue
         begun = time.monotonic()
         found = run_kiln(kiln, path, files, arguments)
-        differs = found if isinstance(found, str) else (compare_boxes(names, wanted, found) if boxes
-                                                        else compare_plain(wanted, found))
+        differs = found if isinstance(found, str) else compare(names, wanted, found)
         print(f"{name} {way}: {differs or 'right'} ({time.monotonic() - begun:.1f} s)", flush=True)
         right &= not differs
     return right

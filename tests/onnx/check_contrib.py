@@ -5,8 +5,9 @@ and with the reference kernels.
 
     check_contrib.py KILN [PREFIX]
 
-PREFIX chooses cases. A Python that has onnx and onnxruntime is needed: that of KILN_ONNX_PYTHON, or the one that runs this.
-If it has none, the exit status is 77."""
+PREFIX chooses cases. A Python that can import onnx and onnxruntime is needed. The first one of these that can is taken: the
+one that KILN_ONNX_PYTHON names, those of build/onnx-venv and build/exports-venv, which `scripts/test --full` makes, and the
+one that runs this. If none can, the exit status is 77."""
 import importlib
 import os
 import pathlib
@@ -14,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+PACKAGES = ("onnx", "onnxruntime")
 FAMILIES = ("contrib_attention", "contrib_nchwc", "contrib_quantized", "contrib_others", "contrib_moe")
 WAYS = ((), ("--pipeline", "none", "--backend", "ref"))
 
@@ -89,17 +92,38 @@ def check(kiln, case):
     return messages
 
 
-def main():
-    python = os.environ.get("KILN_ONNX_PYTHON")
-    if python and os.path.realpath(python) != os.path.realpath(sys.executable):
-        os.environ.pop("KILN_ONNX_PYTHON")
-        return subprocess.run([python, "-B", *sys.argv], check=False).returncode
+def why_not(python):
+    """Why @python cannot run the cases, or an empty text. A folder called onnx on its path is a package, too, but empty."""
+    code = f"import {', '.join(PACKAGES)}; onnx.TensorProto, onnxruntime.InferenceSession"
     try:
-        importlib.import_module("onnx")
-        importlib.import_module("onnxruntime")
-    except ImportError:
-        print("SKIP: this Python lacks onnx or onnxruntime")
+        result = subprocess.run([python, "-B", "-c", code], capture_output=True, text=True, check=False)
+    except OSError as error:
+        return error.strerror
+    return result.stderr.strip().splitlines()[-1] if result.returncode else ""
+
+
+def find_python():
+    """A Python that can run the cases, or None; and why the others cannot."""
+    named = os.environ.get("KILN_ONNX_PYTHON")
+    venvs = [str(BUILD / venv / "bin/python") for venv in ("onnx-venv", "exports-venv")]
+    others = [] if named == "" else [named, *filter(os.path.exists, venvs)]  # empty: this one was chosen
+    reasons = []
+    for python in filter(None, (*others, sys.executable)):
+        reason = why_not(python)
+        if not reason:
+            return python, reasons
+        reasons.append(f"{python}: {reason}")
+    return None, reasons
+
+
+def main():
+    python, reasons = find_python()
+    if not python:
+        print(f"SKIP: no Python can import {' and '.join(PACKAGES)}: {'; '.join(reasons)}")
         return 77
+    if python != sys.executable:
+        environment = {**os.environ, "KILN_ONNX_PYTHON": ""}
+        return subprocess.run([python, "-B", *sys.argv], env=environment, check=False).returncode
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     cases = [case for family in FAMILIES for case in importlib.import_module(family).cases()]
     if len(sys.argv) > 2:
