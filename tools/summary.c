@@ -127,8 +127,7 @@ write_texts(KilnJson *json, const KilnTensor *tensor)
     kiln_json_array(json, "first");
     for (int64_t i = 0; i < MIN(n, (int64_t)TOP); i++) {
         const KilnText text = kiln_text_of(elements[i]);
-        g_autofree char *copy = g_strndup(text.text, text.length);
-        kiln_json_string(json, NULL, copy);
+        kiln_json_text(json, NULL, text.text, text.length);
     }
     kiln_json_end_array(json);
 }

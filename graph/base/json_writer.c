@@ -31,13 +31,12 @@ append_escaped(GString *out, gunichar c)
         g_string_append_printf(out, "\\u%04x", c);
 }
 
+/* @length bytes of UTF-8. */
 static void
-append_string(GString *out, const char *text)
+append_valid(GString *out, const char *text, size_t length)
 {
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    g_string_append_c(out, '"');
-    const char *plain = valid;
-    for (const char *c = valid; *c; c = g_utf8_next_char(c)) {
+    const char *plain = text, *end = text + length;
+    for (const char *c = text; c < end; c = g_utf8_next_char(c)) {
         gunichar one = g_utf8_get_char(c);
         if (!is_control(one) && one != '"' && one != '\\')
             continue;
@@ -45,7 +44,24 @@ append_string(GString *out, const char *text)
         append_escaped(out, one);
         plain = g_utf8_next_char(c);
     }
-    g_string_append(out, plain);
+    g_string_append_len(out, plain, end - plain);
+}
+
+/* g_utf8_make_valid() would replace zeros, too. Each piece between zeros is made valid by itself. */
+static void
+append_string(GString *out, const char *text, size_t length)
+{
+    const char *end = text + length;
+    g_string_append_c(out, '"');
+    for (const char *at = text; at < end; at++) {
+        const char *zero = memchr(at, '\0', (size_t)(end - at));
+        const char *stop = zero ? zero : end;
+        g_autofree char *piece = g_utf8_make_valid(at, stop - at);
+        append_valid(out, piece, strlen(piece));
+        if (zero)
+            append_escaped(out, 0);
+        at = stop;
+    }
     g_string_append_c(out, '"');
 }
 
@@ -67,7 +83,7 @@ begin_value(KilnJson *json, const char *key)
     json->filled = true;
     if (!key)
         return;
-    append_string(json->out, key);
+    append_string(json->out, key, strlen(key));
     g_string_append(json->out, json->pretty ? " : " : ":");
 }
 
@@ -119,9 +135,16 @@ kiln_json_string(KilnJson *json, const char *key, const char *value)
 {
     begin_value(json, key);
     if (value)
-        append_string(json->out, value);
+        append_string(json->out, value, strlen(value));
     else
         g_string_append(json->out, "null");
+}
+
+void
+kiln_json_text(KilnJson *json, const char *key, const char *value, size_t length)
+{
+    begin_value(json, key);
+    append_string(json->out, value, length);
 }
 
 void

@@ -24,6 +24,8 @@ void kiln_json_end_array(KilnJson *json);
 /** Adds a string, or null for NULL. U+FFFD replaces bytes that are not UTF-8. Control characters
  * are escaped. */
 void kiln_json_string(KilnJson *json, const char *key, const char *value);
+/** The same of @length bytes, of which some may be zero. */
+void kiln_json_text(KilnJson *json, const char *key, const char *value, size_t length);
 void kiln_json_int(KilnJson *json, const char *key, int64_t value);
 /** Adds the shortest decimal that reads back to @value, or null: JSON has no NaN or infinity. */
 void kiln_json_number(KilnJson *json, const char *key, double value);

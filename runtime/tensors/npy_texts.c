@@ -79,18 +79,24 @@ kiln_npy_texts_load(const KilnType *type, KilnNpyTexts texts, GBytes *payload, G
     return kiln_tensor_new_texts(type, elements, (size_t)n, error);
 }
 
-KilnNpyTexts
-kiln_npy_texts_of(const KilnText *const *elements, int64_t n)
+gboolean
+kiln_npy_texts_of(const KilnText *const *elements, int64_t n, KilnNpyTexts *out, GError **error)
 {
     KilnNpyTexts texts = { true, 1 }; /* NumPy has none of width 0 in a file */
     for (int64_t i = 0; i < n; i++) {
         const KilnText text = kiln_text_of(elements[i]);
         size_t width = 0;
+        if (text.length && !text.text[text.length - 1])
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                              "NumPy has no strings that end with a zero byte, as element "
+                              "%" G_GINT64_FORMAT " does: a .pb file holds it",
+                              i);
         for (size_t k = 0; k < text.length; k++)
             width += ((uint8_t)text.text[k] & 0xC0) != 0x80;
         texts.width = MAX(texts.width, width);
     }
-    return texts;
+    *out = texts;
+    return TRUE;
 }
 
 void

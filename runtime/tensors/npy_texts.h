@@ -16,8 +16,10 @@ bool kiln_npy_texts_parse(const char *descr, KilnNpyTexts *out);
 /** The strings of @payload. @type has their shape. */
 KilnTensor *kiln_npy_texts_load(const KilnType *type, KilnNpyTexts texts, GBytes *payload,
                                 GError **error);
-/** The type that holds all of @n strings. */
-KilnNpyTexts kiln_npy_texts_of(const KilnText *const *elements, int64_t n);
+/** The type that holds all of @n strings. KILN_ERROR_UNSUPPORTED where one ends with a zero, which
+ * NumPy takes for none of it. */
+gboolean kiln_npy_texts_of(const KilnText *const *elements, int64_t n, KilnNpyTexts *out,
+                           GError **error);
 /** Appends the elements as @texts has them. */
 void kiln_npy_texts_save(const KilnText *const *elements, int64_t n, KilnNpyTexts texts,
                          GByteArray *out);

@@ -148,7 +148,8 @@ save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error
     g_autofree char *of_texts = NULL;
     KilnNpyTexts texts = { 0 };
     if (type->dtype == KILN_DTYPE_string) {
-        texts = kiln_npy_texts_of(data, kiln_type_elements(type));
+        if (!kiln_npy_texts_of(data, kiln_type_elements(type), &texts, error))
+            return FALSE;
         descr = of_texts = g_strdup_printf("<U%zu", texts.width);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(npy_types); i++)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strings in models, tensors and programs."""
 import onnx_writer as onnx
-from harness import FAILED, MISMATCH, CliTest, main, npy
+from harness import FAILED, MISMATCH, UNSUPPORTED, CliTest, main, npy
 
 MODEL = r"""graph @f(%x: string[N]) {
   %w = const @w : string[]
@@ -107,6 +107,22 @@ class Strings(CliTest):
     def test_json(self):
         document = self.json("run", "m.kiln", "-i", "x=x.npy", "--json")
         self.assertEqual(document["outputs"][0]["first"], ["abc!", "ä1!"])
+
+    def test_zero_bytes(self):
+        """A zero is a character like any other."""
+        self.write("x.pb", texts_tensor("x", [2], "a\0b", "\0"))
+        self.write("x.npy", npy("<U3", (2,), wide(3, "a\0b", "c")))
+        self.write("b.npy", npy("|S3", (2,), b"a\0bc\0\0"))
+        document = self.json("run", "m.kiln", "-i", "x=x.pb", "--json", "-o", "out")
+        self.assertEqual(document["outputs"][0]["first"], ["a\0b!", "\0!"])
+        self.assertIn(b"a\0b!", (self.dir / "out/output_0.pb").read_bytes())
+        for name in ("x.npy", "b.npy"):
+            document = self.json("run", "m.kiln", "-i", f"x={name}", "--json", "--npy", "-o", "out")
+            self.assertEqual(document["outputs"][0]["first"], ["a\0b!", "c!"])
+            self.assertTrue((self.dir / "out/output_0.npy").read_bytes().endswith(wide(4, "a\0b!", "c!")))
+        self.write("i.kiln", "graph @f(%x: string[2]) {\n  %y = identity(%x) : string[2]\n  return %y\n}\n")
+        self.fails(UNSUPPORTED, "NumPy has no strings that end with a zero byte, as element 1 does", "run", "i.kiln", "-i",
+                   "x=x.pb", "--npy", "-o", "out")
 
     def test_parts(self):
         self.write("p.kiln", PARTS)

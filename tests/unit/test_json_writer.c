@@ -95,6 +95,19 @@ Test(json_writer, strings)
     }
 }
 
+/* Also beside bytes that are no UTF-8. */
+Test(json_writer, zeros)
+{
+    static const char value[] = "\0a\0\xff\0";
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnJson json = { .out = text };
+    kiln_json_array(&json, NULL);
+    kiln_json_text(&json, NULL, value, sizeof value - 1);
+    kiln_json_text(&json, NULL, value, 0);
+    kiln_json_end_array(&json);
+    cr_expect_str_eq(text->str, "[\"\\u0000a\\u0000\357\277\275\\u0000\",\"\"]");
+}
+
 Test(json_writer, numbers)
 {
     static const double values[] = { 0,      -0.0,    1,    0.1,  -2.5, 1.0 / 3,  1e300,
