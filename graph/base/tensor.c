@@ -394,6 +394,27 @@ kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
     return left && right && g_bytes_equal(left, right);
 }
 
+enum {
+    SAMPLE_TEXTS = 8
+};
+
+uint64_t
+kiln_tensor_hash_texts(const KilnTensor *tensor)
+{
+    const int64_t n = MIN(kiln_type_elements(&tensor->type), (int64_t)SAMPLE_TEXTS);
+    uint64_t hash = (uint64_t)n;
+    for (int64_t i = 0; i < n; i++) {
+        const KilnText *text;
+        const char *data =
+            tensor->kind == KILN_TENSOR_SPLAT
+                ? (const char *)tensor->splat
+                : (const char *)g_bytes_get_data(tensor->bytes, NULL) + (size_t)i * sizeof text;
+        memcpy(&text, data, sizeof text);
+        hash = hash * UINT64_C(0x9E3779B97F4A7C15) + kiln_text_hash(text);
+    }
+    return hash;
+}
+
 /* The same of a PACKED payload. */
 static bool
 packed_is_splat(const KilnTensor *tensor, int64_t elements, uint8_t element[8])

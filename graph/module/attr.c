@@ -268,6 +268,12 @@ kiln_attrs_hash(const KilnAttrInfo *infos, uint32_t n, const void *attrs)
             hash = mix(hash, list->v, list->n * sizeof *list->v);
             break;
         }
+        case KILN_ATTR_STRINGS: {
+            const KilnStrings *list = CFIELD(KilnStrings, info, attrs);
+            for (uint32_t k = 0; k < list->n; k++)
+                hash = mix(hash, list->v[k], strlen(list->v[k]) + 1);
+            break;
+        }
         default: /* what has identity only is left to equality: addresses must not steer an order */
             break;
         }

@@ -348,8 +348,11 @@ add_tensor(Hash *hash, const KilnTensor *tensor)
 {
     add(hash, (uint64_t)tensor->kind);
     add_type(hash, &tensor->type);
-    if (tensor->type.dtype == KILN_DTYPE_string) /* copies of a module have them elsewhere */
+    if (tensor->type.dtype == KILN_DTYPE_string) {
+        const bool readable = kiln_tensor_is_readable(tensor);
+        add(hash, readable ? kiln_tensor_hash_texts(tensor) : 0);
         return;
+    }
     add_bytes(hash, tensor->splat, sizeof tensor->splat);
     add(hash, tensor->seed);
     const double numbers[] = { tensor->std, tensor->low, tensor->high };

@@ -12,7 +12,6 @@
 #include "graph/op/slice.h"
 #include "graph/op/structure.h"
 #include "graph/op/transpose.h"
-#include "graph/texts.h"
 
 #include <float.h>
 #include <math.h>
@@ -254,7 +253,8 @@ mix(uint32_t hash, const uint8_t *bytes, size_t n)
 static bool
 is_generated(const KilnTensor *tensor)
 {
-    return tensor->kind != KILN_TENSOR_DATA && tensor->kind != KILN_TENSOR_SPLAT;
+    return tensor->kind == KILN_TENSOR_NORMAL || tensor->kind == KILN_TENSOR_UNIFORM ||
+           tensor->kind == KILN_TENSOR_IOTA;
 }
 
 /* What a generator is made of stands for its elements: they are not made to be compared. */
@@ -267,18 +267,17 @@ generator_hash(const KilnTensor *tensor, uint32_t hash)
     return mix(hash, (const uint8_t *)numbers, sizeof numbers);
 }
 
-/* The texts, which may lie anywhere. */
-static uint32_t
-texts_hash(const KilnTensor *tensor, uint32_t hash)
+/* The bytes of element @i of a tensor that is no generator; @room may hold them. */
+static const uint8_t *
+element_at(const KilnTensor *tensor, int64_t i, uint8_t *room)
 {
-    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
-    const KilnText *const *texts = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
-    int64_t n = bytes ? MIN(kiln_type_elements(&tensor->type), (int64_t)SAMPLE) : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t of_text = kiln_text_hash(texts[i]);
-        hash = mix(hash, (const uint8_t *)&of_text, sizeof of_text);
-    }
-    return hash;
+    if (tensor->kind == KILN_TENSOR_SPLAT)
+        return tensor->splat;
+    const uint8_t *data = g_bytes_get_data(tensor->bytes, NULL);
+    if (tensor->kind == KILN_TENSOR_DATA)
+        return data + (size_t)i * kiln_dtype_size(tensor->type.dtype);
+    kiln_unpack_elements(tensor->type.dtype, room, data, i, 1);
+    return room;
 }
 
 uint32_t
@@ -294,14 +293,12 @@ kiln_constant_hash(const KilnConstant *constant)
     if (is_generated(tensor))
         return generator_hash(tensor, hash);
     if (tensor->type.dtype == KILN_DTYPE_string)
-        return texts_hash(tensor, hash);
+        return hash + (uint32_t)kiln_tensor_hash_texts(tensor);
     int64_t sampled = MIN(n, (int64_t)SAMPLE);
-    const uint8_t *data =
-        tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
     for (int64_t i = 0; i < sampled; i++) {
-        const uint8_t *low = data ? data + (size_t)i * size : tensor->splat;
-        const uint8_t *high = data ? data + (size_t)(n - 1 - i) * size : tensor->splat;
-        hash = mix(mix(hash, low, size), high, size);
+        uint8_t room;
+        hash = mix(hash, element_at(tensor, i, &room), size);
+        hash = mix(hash, element_at(tensor, n - 1 - i, &room), size);
     }
     return hash;
 }

@@ -99,6 +99,9 @@ void kiln_tensor_drain(const KilnTensor *tensor, void *out);
 
 /** True if types and bits are equal, for any kinds. False if one tensor cannot be read. */
 bool kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b);
+/** Of a tensor of strings that can be read: of the first texts, wherever they lie. Equal tensors
+ * have equal ones. */
+uint64_t kiln_tensor_hash_texts(const KilnTensor *tensor);
 
 /** True if all elements are known to have the same bits, which go to @element. Reads at most
  * @max_elements elements of a DATA payload. */
