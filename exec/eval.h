@@ -46,13 +46,21 @@ gboolean kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *tar
  * taken over. FALSE and @error stop the evaluation. */
 typedef gboolean (*KilnValueFn)(const KilnValue *value, KilnTensor **io_tensor, void *data,
                                 GError **error);
+/** One iteration of each loop or scan: number d is that of those which d others surround. What lies
+ * deeper than @n numbers say has all its iterations. */
+typedef struct {
+    const int64_t *numbers; /* from 0 on */
+    uint32_t n;
+    bool found; /* set where a loop has run the iteration of the last number */
+} KilnIterations;
 /** A function that sees values. */
 typedef struct {
     KilnValueFn see;
     void *data;
+    KilnIterations *only; /* NULL: every iteration */
 } KilnWatch;
 /** The same. @watch (or NULL) sees each result of each node, in order, also in regions, and in each
- * iteration. @outputs: NULL if they are not wanted. */
+ * iteration that it asks for. @outputs: NULL if they are not wanted. */
 gboolean kiln_graph_watch(const KilnFunction *function, const KilnTarget *target,
                           const KilnTensor *const *inputs, const KilnWatch *watch,
                           KilnTensor **outputs, GError **error);

@@ -278,13 +278,31 @@ add_part(const Loop *loop, uint32_t i, KilnTensor *part, GError **error)
                       loop->n_conditions + loop->n_carried + i, expected, found);
 }
 
+/* Runs the nodes of the body. Only iterations that the watch asks for are seen. */
+static gboolean
+run_watched(const Loop *loop, int64_t iteration, KilnTensor **results, uint32_t n, GError **error)
+{
+    KilnEvaluation *evaluation = loop->evaluation;
+    KilnIterations *only = evaluation->watch ? evaluation->watch->only : NULL;
+    const uint32_t depth = evaluation->depth;
+    const bool hidden = only && depth < only->n && only->numbers[depth] != iteration;
+    evaluation->depth++;
+    evaluation->hidden += hidden;
+    if (only && depth + 1 == only->n && !evaluation->hidden)
+        only->found = true;
+    const gboolean good = run_region(evaluation, loop->body, results, n, error);
+    evaluation->depth--;
+    evaluation->hidden -= hidden;
+    return good;
+}
+
 /* Runs the body, whose arguments are set. A body of a loop also says if there is @goes_on. */
 static gboolean
-run_body(Loop *loop, bool *goes_on, GError **error)
+run_body(Loop *loop, int64_t iteration, bool *goes_on, GError **error)
 {
     const uint32_t n = loop->n_conditions + loop->node->n_results;
     g_autofree KilnTensor **results = g_new0(KilnTensor *, n + 1);
-    if (!kiln_checkpoint(error) || !run_region(loop->evaluation, loop->body, results, n, error))
+    if (!kiln_checkpoint(error) || !run_watched(loop, iteration, results, n, error))
         return FALSE;
     gboolean good = TRUE;
     uint32_t i = 0;
@@ -465,7 +483,7 @@ evaluate_loop(KilnEvaluation *evaluation, const KilnNode *node, GError **error)
     for (int64_t i = 0; goes_on && i < trips; i++) {
         if (!pass_argument(&loop, 0, number_for(loop.body, 0, KILN_DTYPE_i64, i), error) ||
             !pass_argument(&loop, 1, number_for(loop.body, 1, KILN_DTYPE_bool, 1), error) ||
-            !pass_carried(&loop, 2, error) || !run_body(&loop, &goes_on, error))
+            !pass_carried(&loop, 2, error) || !run_body(&loop, i, &goes_on, error))
             return fail_iteration(&loop, i, error);
         goes_on |= !conditional;
     }
@@ -545,7 +563,7 @@ run_scan(Loop *loop, const Scanned *scanned, uint32_t n, int64_t length, GError 
                                            from->reverse ? length - 1 - k : k, error);
             good = pass_argument(loop, loop->n_carried + i, slice, error);
         }
-        if (!good || !run_body(loop, NULL, error))
+        if (!good || !run_body(loop, k, NULL, error))
             return fail_iteration(loop, k, error);
     }
     return TRUE;

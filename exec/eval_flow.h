@@ -19,6 +19,8 @@ typedef struct {
     GHashTable *reads;               /* KilnValue* → how many of its uses were read */
     const KilnWatch *watch;          /* NULL: nobody looks */
     KilnLoweredNodes *lowered;       /* NULL until there is a loop */
+    uint32_t depth;                  /* loops whose bodies run */
+    uint32_t hidden;                 /* of these, those in an iteration that is not watched */
 } KilnEvaluation;
 
 const KilnTensor *kiln_evaluation_tensor(const KilnEvaluation *evaluation, const KilnValue *value);

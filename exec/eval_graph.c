@@ -155,7 +155,7 @@ kiln_evaluation_nodes(KilnEvaluation *evaluation, const KilnFunction *function, 
         }
         if (!evaluate_node(evaluation, node, error))
             return FALSE;
-        if (evaluation->watch && !show_results(evaluation, node, error))
+        if (evaluation->watch && !evaluation->hidden && !show_results(evaluation, node, error))
             return FALSE;
         for (uint32_t r = 0; r < node->n_results; r++) {
             if (node->results[r].n_uses == 0)

@@ -382,7 +382,8 @@ visit_side(KilnOptions *options, const Side *side, KilnModel *model, const GPtrA
         return FALSE;
     widen_by_graph(compare, pipeline, report, module, inputs);
     compare->reach = &compare->of_graph;
-    if (!kiln_values_of_graph(options, model, module, inputs, see, compare, error) ||
+    const KilnValueWatcher watcher = { see, compare, NULL };
+    if (!kiln_values_of_graph(options, model, module, inputs, &watcher, error) ||
         !widen_by_ir(compare, options, pipeline, g_steal_pointer(&module), error))
         return FALSE;
     compare->reach = &compare->of_outputs;

@@ -24,7 +24,8 @@
 
 typedef struct {
     KilnInputs inputs;
-    char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels;
+    char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels, *iteration;
+    GArray *iterations; /* int64_t: of --iteration */
     gboolean poison, profile, npy;
     double rtol, atol;
     int runs;
@@ -39,6 +40,34 @@ run_options_clear(RunOptions *run)
     g_free(run->inputs_dir);
     g_free(run->values_dir);
     g_free(run->labels);
+    g_free(run->iteration);
+    g_clear_pointer(&run->iterations, g_array_unref);
+}
+
+/* "N" or "N,M": one number for each depth of loops. */
+static gboolean
+read_iterations(RunOptions *run, GError **error)
+{
+    run->iterations = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    if (!run->iteration)
+        return TRUE;
+    if (!run->values_dir)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--iteration %s: expected --dump-values, whose values it chooses",
+                          run->iteration);
+    g_auto(GStrv) parts = g_strsplit(run->iteration, ",", -1);
+    for (char **part = parts; *part; part++) {
+        guint64 number;
+        if (!g_ascii_string_to_unsigned(*part, 10, 0, G_MAXINT64, &number, NULL))
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--iteration: expected numbers from 0 on, such as 3 or 3,0, found "
+                              "'%s'",
+                              run->iteration);
+        const int64_t signed_number = (int64_t)number;
+        g_array_append_val(run->iterations, signed_number);
+    }
+    return run->iterations->len ||
+           kiln_throw(error, KILN_ERROR_USAGE, "--iteration: expected a number, found none");
 }
 
 static gboolean
@@ -56,7 +85,7 @@ check_values(RunOptions *run, GError **error)
     if (run->runs < 1)
         return kiln_throw(error, KILN_ERROR_USAGE, "--runs: expected 1 or more, found %d",
                           run->runs);
-    return kiln_inputs_check(&run->inputs, error);
+    return read_iterations(run, error) && kiln_inputs_check(&run->inputs, error);
 }
 
 /* --- files --- */
@@ -231,18 +260,32 @@ compare_outputs(const RunOptions *run, const KilnExecution *execution, const GPt
     return TRUE;
 }
 
+/* A number that is too large would look like a loop without values. */
+static gboolean
+check_found(const RunOptions *run, const KilnIterations *only, GError **error)
+{
+    return !run->iteration || only->found ||
+           kiln_throw(error, KILN_ERROR_INVALID,
+                      "--iteration %s: no loop of the optimized graph has this iteration "
+                      "(--pipeline none keeps loops that passes unroll)",
+                      run->iteration);
+}
+
 static gboolean
 dump_values(const RunOptions *run, KilnOptions *options, const KilnModel *model,
             const KilnProgram *program, const GPtrArray *inputs, const GPtrArray *outputs,
             GError **error)
 {
     KilnValueDump dump;
+    KilnIterations only = { .numbers = (const int64_t *)run->iterations->data,
+                            .n = run->iterations->len };
+    const KilnValueWatcher watcher = { kiln_value_dump_write, &dump, &only };
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
     g_autoptr(KilnModule) module =
         pipeline ? kiln_values_optimize(options, model, pipeline, inputs, NULL, error) : NULL;
     return module && kiln_value_dump_open(&dump, run->values_dir, error) &&
-           kiln_values_of_graph(options, model, module, inputs, kiln_value_dump_write, &dump,
-                                error) &&
+           kiln_values_of_graph(options, model, module, inputs, &watcher, error) &&
+           check_found(run, &only, error) &&
            kiln_values_of_outputs(program, outputs, kiln_value_dump_write, &dump, error);
 }
 
@@ -367,6 +410,9 @@ kiln_command_run(int argc, char **argv)
           "Write the inputs to DIR/input_N.pb", "DIR" },
         { "dump-values", 0, 0, G_OPTION_ARG_FILENAME, &run.values_dir,
           "Write every value of the optimized graph to DIR as .npy", "DIR" },
+        { "iteration", 0, 0, G_OPTION_ARG_STRING, &run.iteration,
+          "Dump the values of iteration N of a loop only, from 0; M is for the loops in it",
+          "N[,M…]" },
         { "expect", 0, 0, G_OPTION_ARG_FILENAME, &run.expect_dir,
           "Compare the outputs with DIR/output_N.pb or DIR/output_N.npy", "DIR" },
         { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &run.rtol,

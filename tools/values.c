@@ -25,11 +25,6 @@ enum {
 
 /* --- of a model --- */
 
-typedef struct {
-    KilnNamedValueFn see;
-    void *data;
-} Watcher;
-
 /* The type of @value with the numbers of @tensor: expressions of two graphs may differ. */
 static char *
 type_of(const KilnValue *value, const KilnTensor *tensor)
@@ -46,7 +41,7 @@ type_of(const KilnValue *value, const KilnTensor *tensor)
 static gboolean
 see_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
 {
-    const Watcher *watcher = data;
+    const KilnValueWatcher *watcher = data;
     if (value->def->op == KILN_OP_const)
         return TRUE;
     g_autofree char *type = type_of(value, *io_tensor);
@@ -189,7 +184,7 @@ kiln_values_optimize(KilnOptions *options, const KilnModel *model, const KilnPip
 
 gboolean
 kiln_values_of_graph(const KilnOptions *options, const KilnModel *model, const KilnModule *module,
-                     const GPtrArray *inputs, KilnNamedValueFn see, void *data, GError **error)
+                     const GPtrArray *inputs, const KilnValueWatcher *watcher, GError **error)
 {
     const KilnTarget *target =
         kiln_target_by_name(options->backend ? options->backend : "cpu", error);
@@ -206,8 +201,7 @@ kiln_values_of_graph(const KilnOptions *options, const KilnModel *model, const K
     for (guint a = 0; a < entry->arguments->len; a++)
         g_ptr_array_add(arguments,
                         find_known(&known, kiln_function_argument(entry, a)->value.name));
-    Watcher watcher = { see, data };
-    const KilnWatch watch = { see_value, &watcher };
+    const KilnWatch watch = { see_value, (void *)watcher, watcher->only };
     return kiln_graph_watch(entry, target, (const KilnTensor *const *)arguments->pdata, &watch,
                             NULL, error);
 }

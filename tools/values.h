@@ -4,6 +4,7 @@
 #ifndef KILN_TOOLS_VALUES_H
 #define KILN_TOOLS_VALUES_H
 
+#include "exec/eval.h"
 #include "graph/graph.h"
 #include "passes/context/report.h"
 #include "runtime/model.h"
@@ -17,6 +18,11 @@ typedef struct {
     KilnTensor *tensor;    /* borrowed */
 } KilnNamedValue;
 typedef gboolean (*KilnNamedValueFn)(const KilnNamedValue *value, void *data, GError **error);
+typedef struct {
+    KilnNamedValueFn see;
+    void *data;
+    KilnIterations *only; /* of the loops of the graph; NULL: every iteration */
+} KilnValueWatcher;
 
 /** Optimizes the graph of @model for @inputs (KilnTensor*, one per input), as a program does: dims
  * that --shape leaves open stay so where there is code for them. @model must be at the graph level.
@@ -24,11 +30,11 @@ typedef gboolean (*KilnNamedValueFn)(const KilnNamedValue *value, void *data, GE
 KilnModule *kiln_values_optimize(KilnOptions *options, const KilnModel *model,
                                  const KilnPipeline *pipeline, const GPtrArray *inputs,
                                  KilnPassReport *report, GError **error);
-/** Evaluates that graph node by node on the backend of @options. @see gets every value but
+/** Evaluates that graph node by node on the backend of @options. @watcher gets every value but
  * constants, in order. */
 gboolean kiln_values_of_graph(const KilnOptions *options, const KilnModel *model,
                               const KilnModule *module, const GPtrArray *inputs,
-                              KilnNamedValueFn see, void *data, GError **error);
+                              const KilnValueWatcher *watcher, GError **error);
 /** Passes the outputs of @program to @see, with the name "output NAME". */
 gboolean kiln_values_of_outputs(const KilnProgram *program, const GPtrArray *outputs,
                                 KilnNamedValueFn see, void *data, GError **error);

@@ -136,7 +136,7 @@ kiln_record_graph(const KilnFunction *function, const KilnTarget *target, const 
     record->inputs = inputs;
     if (inputs)
         record->numbers = kiln_results_numbers(record->arena, function, inputs);
-    const KilnWatch watch = { note_value, record };
+    const KilnWatch watch = { .see = note_value, .data = record };
     record->results = kiln_results_watched(function, target, inputs, &watch, error);
     if (record->results)
         return record;
@@ -280,7 +280,7 @@ kiln_record_compare_cut(const KilnRecord *before, const KilnFunction *function,
                 .times = times,
                 .wrong = wrong,
                 .reals = reals };
-    const KilnWatch watch = { cut_value, &cut };
+    const KilnWatch watch = { .see = cut_value, .data = &cut };
     g_autoptr(KilnResults) results =
         kiln_results_watched(function, target, before->inputs, &watch, error);
     if (results)

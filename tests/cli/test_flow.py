@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches, loops and scans that a run decides: the cases of tests/onnx/flow, which tests/onnx/write_flow.py writes."""
-from harness import SOURCE, CliTest, main
+import struct
+
+from harness import SOURCE, CliTest, main, npy
 
 CASES = SOURCE / "tests/onnx/flow"
 WAYS = ((), ("--pipeline", "none"), ("--passes", "empty"), ("--backend", "ref"), ("--no-offload",), ("--threads", "1"),
         ("--threads", "2"), ("--prefer", "memory"), ("--poison",))
+NESTED = """graph @f(%n: i64[], %x: f32[2], %w: f32[2]) {
+  %y = loop(%n, _, %x) body(%i: i64[], %c: bool[], %v: f32[2]) {
+    %e = exp(%v) : f32[2]
+    %a = loop(%n, _, %e) body(%j: i64[], %d: bool[], %t: f32[2]) {
+      %p = sub(%t, %w) : f32[2]
+      return %d, %p
+    } : f32[2]
+    %q = sin(%a) : f32[2]
+    return %c, %q
+  } : f32[2]
+  return %y
+}
+"""
 
 
 class Flow(CliTest):
@@ -74,6 +89,38 @@ class Flow(CliTest):
         for path, _, _ in self.models():
             with self.subTest(case=path.parent.name):
                 self.assertIn("0 not supported", self.kiln("check", path))
+
+    def dump(self, iteration):
+        """The names of what is dumped of a loop in a loop, which runs 12 times 12 times."""
+        folder = self.dir / f"values-{iteration}"
+        options = ("--iteration", iteration) if iteration else ()
+        self.kiln("run", "nested.kiln", "-i", "n=n.npy", "--random", "1", "--dump-values", folder, *options)
+        return [path.name.split("-", 1)[1] for path in sorted(folder.iterdir())]
+
+    def test_values_of_iterations(self):
+        self.write("nested.kiln", NESTED)
+        self.write("n.npy", npy("<i8", (), struct.pack("<q", 12)))
+        last = ["y.npy", "output%20y.npy"]
+        self.assertEqual(self.dump(""), 12 * (["e.npy"] + 12 * ["p.npy"] + ["a.npy", "q.npy"]) + last)
+        self.assertEqual(self.dump("11"), ["e.npy"] + 12 * ["p.npy"] + ["a.npy", "q.npy"] + last)
+        self.assertEqual(self.dump("3,0"), ["e.npy", "p.npy", "a.npy", "q.npy"] + last)
+        whole, one = self.dir / "values-", self.dir / "values-3,0"
+        first = 3 * 15  # values of an iteration of the outer loop
+        for i, name in enumerate(("e", "p")):
+            self.assertEqual((one / f"{i:04}-{name}.npy").read_bytes(), (whole / f"{first + i:04}-{name}.npy").read_bytes())
+        self.assertIn("6 agree, 0 differ", self.kiln("compare", one, one))
+
+    def test_wrong_iterations(self):
+        self.write("nested.kiln", NESTED)
+        self.write("n.npy", npy("<i8", (), struct.pack("<q", 12)))
+        command = ("run", "nested.kiln", "-i", "n=n.npy", "--random", "1", "--iteration")
+        for number in ("12", "0,12", "0,0,0"):
+            self.fails(1, f"--iteration {number}: no loop of the optimized graph has this iteration", *command, number,
+                       "--dump-values", f"none-{number}")
+        for text in ("x", "-1", "1,", ",1", "1.5", "99999999999999999999"):
+            self.fails(2, f"--iteration: expected numbers from 0 on, such as 3 or 3,0, found '{text}'", *command, text,
+                       "--dump-values", "none")
+        self.fails(2, "--iteration 1: expected --dump-values, whose values it chooses", *command, "1")
 
     def test_time_limits_end_loops(self):
         """It would never end."""

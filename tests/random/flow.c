@@ -99,7 +99,7 @@ static gboolean
 case_init(Case *set, const Subject *subject, uint64_t number, GError **error)
 {
     const KilnFunction *function = kiln_module_entry(subject->module);
-    const KilnWatch watch = { see, set };
+    const KilnWatch watch = { .see = see, .data = set };
     set->terms.terms = 1;
     set->inputs = kiln_random_inputs(function, NULL, number + 1, error);
     for (guint i = 0; set->inputs && i < set->inputs->len; i++)

@@ -102,7 +102,7 @@ measure(Model *model, GError **error)
 {
     const KilnFunction *function = kiln_module_entry(model->subject->module);
     g_autoptr(GHashTable) tensors = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
-    const KilnWatch watch = { keep, tensors };
+    const KilnWatch watch = { .see = keep, .data = tensors };
     g_autoptr(KilnResults) results =
         kiln_results_watched(function, kiln_ref_target(), model->subject->inputs, &watch, error);
     const KilnNode *values = kiln_function_return(function);
@@ -252,7 +252,7 @@ try(const Model *model, const KilnResults *found, GArray *flipped, GArray *ties,
 {
     g_autoptr(GHashTable) reals = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
     Search search = { flipped, ties, reals, NULL };
-    const KilnWatch watch = { see, &search };
+    const KilnWatch watch = { .see = see, .data = &search };
     g_autoptr(KilnResults) results =
         kiln_results_watched(kiln_module_entry(model->subject->module), kiln_ref_target(),
                              model->subject->inputs, &watch, error);
@@ -327,7 +327,7 @@ observe(const Model *model, bool offload, GArray *flipped, GError **error)
     g_autoptr(GHashTable) reals = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
     g_autoptr(GArray) ties = g_array_new(FALSE, FALSE, sizeof(Tie));
     Search search = { flipped, ties, reals, observed };
-    const KilnWatch watch = { see, &search };
+    const KilnWatch watch = { .see = see, .data = &search };
     g_autoptr(KilnResults) expected =
         observed ? kiln_results_watched(kiln_module_entry(subject->module), kiln_ref_target(),
                                         subject->inputs, &watch, error)

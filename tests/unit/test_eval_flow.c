@@ -302,9 +302,50 @@ Test(eval_flow, each_iteration_is_seen)
                                         "}\n");
     g_autoptr(KilnModule) inputs = parse_tensors("@n = [3] : i64[]\n@x = [5] : i64[]\n");
     g_autoptr(GString) seen = g_string_new(NULL);
-    const KilnWatch watch = { see, seen };
+    const KilnWatch watch = { .see = see, .data = seen };
     cr_assert(evaluate(graph, inputs, &watch, NULL, NULL));
     cr_assert_str_eq(seen->str, "b=5 b=6 b=8 y=8 ");
+}
+
+/* A loop in a scan: of each depth one iteration, or all. */
+Test(eval_flow, values_of_one_iteration_are_seen)
+{
+    static const struct {
+        uint32_t n;
+        int64_t numbers[3];
+        bool found;
+        const char *seen;
+    } cases[] = {
+        { 0, { 0 }, false, "a=1 c=1 c=2 s=2 d=3 a=4 c=4 c=5 s=5 d=6 t=6 " },
+        { 1, { 1 }, true, "a=4 c=4 c=5 s=5 d=6 t=6 " },
+        { 2, { 0, 1 }, true, "a=1 c=2 s=2 d=3 t=6 " },
+        { 2, { 1, 2 }, false, "a=4 s=5 d=6 t=6 " },
+        { 1, { 2 }, false, "t=6 " },
+        { 3, { 0, 0, 0 }, false, "a=1 c=1 s=2 d=3 t=6 " },
+    };
+    g_autoptr(KilnModule) graph =
+        parse("graph @g(%n: i64[], %x: i64[], %k: i64[2]) {\n"
+              "  %t = scan(%x, %k) {num_scan_inputs=1} body(%q: i64[], %r: i64[]) {\n"
+              "    %a = add(%q, %r) : i64[]\n"
+              "    %s = loop(%n, _, %a) body(%i: i64[], %go: bool[], %b: i64[]) {\n"
+              "      %c = add(%b, %i) : i64[]\n"
+              "      return %go, %c\n"
+              "    } : i64[]\n"
+              "    %d = add(%s, %r) : i64[]\n"
+              "    return %d\n"
+              "  } : i64[]\n"
+              "  return %t\n"
+              "}\n");
+    g_autoptr(KilnModule) inputs =
+        parse_tensors("@n = [2] : i64[]\n@x = [0] : i64[]\n@k = [1, 1] : i64[2]\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) seen = g_string_new(NULL);
+        KilnIterations only = { .numbers = cases[i].numbers, .n = cases[i].n };
+        const KilnWatch watch = { .see = see, .data = seen, .only = &only };
+        cr_assert(evaluate(graph, inputs, &watch, NULL, NULL));
+        cr_expect_str_eq(seen->str, cases[i].seen, "case %zu: %s", i, seen->str);
+        cr_expect_eq(only.found, cases[i].found, "case %zu", i);
+    }
 }
 
 /* Three tensors of 1 MB are alive at a time: what is carried, what it becomes, what is read around
