@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln run: runs a model on files or random inputs, summarises, stores or compares its outputs. */
+#include "exec/eval.h"
 #include "graph/arena.h"
 #include "graph/base/random.h"
 #include "graph/base/write_file.h"

@@ -47,7 +47,8 @@ append_valid(GString *out, const char *text, size_t length)
     g_string_append_len(out, plain, end - plain);
 }
 
-/* g_utf8_make_valid() would replace zeros, too. Each piece between zeros is made valid by itself. */
+/* g_utf8_make_valid() would replace zeros, too. Each piece between zeros is made valid by itself.
+ */
 static void
 append_string(GString *out, const char *text, size_t length)
 {
