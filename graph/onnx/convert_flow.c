@@ -207,11 +207,15 @@ kiln_onnx_stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axi
     if (element->rank < 0)
         return TRUE;
     int rank = element->rank + 1;
-    if (rank > KILN_MAX_RANK || axis < -rank || axis >= rank)
+    if (rank > KILN_MAX_RANK)
         return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
-                               "expected an axis of rank %d, at most %d, to stack a result along, "
-                               "found axis %" G_GINT64_FORMAT,
-                               rank, KILN_MAX_RANK, axis);
+                               "expected values of a rank below %d to stack, found rank %d",
+                               KILN_MAX_RANK, element->rank);
+    if (axis < -rank || axis >= rank)
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "expected an axis of rank %d to stack a result along, found axis "
+                               "%" G_GINT64_FORMAT,
+                               rank, axis);
     int at = (int)(axis < 0 ? axis + rank : axis);
     for (int i = rank - 1; i > at; i--) {
         out->dims[i] = out->dims[i - 1];

@@ -475,6 +475,49 @@ Test(flow, loops_over_constants_draw_again)
     cr_expect(memcmp(&first, kiln_session_output(session, 0, NULL, NULL), sizeof first) != 0);
 }
 
+/* A loop whose results have more dims that data decides than a node may name. */
+Test(flow, dims_that_a_run_decides_are_bounded)
+{
+    enum {
+        N = 65
+    };
+    g_autoptr(GString) text = g_string_new("graph @f(%n: i64[], %x: f32[1]) {\n  ");
+    for (int k = 0; k < N; k++)
+        g_string_append_printf(text, "%s%%y%d", k ? ", " : "", k);
+    g_string_append(text, " = loop(%n, _");
+    for (int k = 0; k < N; k++)
+        g_string_append(text, ", %x");
+    g_string_append(text, ") body(%i: i64[], %go: bool[]");
+    for (int k = 0; k < N; k++)
+        g_string_append_printf(text, ", %%a%d: f32[?]", k);
+    g_string_append(text, ") {\n");
+    for (int k = 0; k < N; k++)
+        g_string_append_printf(text, "    %%b%d = concat(%%a%d, %%x) {axis=0} : f32[?]\n", k, k);
+    g_string_append(text, "    return %go");
+    for (int k = 0; k < N; k++)
+        g_string_append_printf(text, ", %%b%d", k);
+    g_string_append(text, "\n  } : f32[?]");
+    for (int k = 1; k < N; k++)
+        g_string_append(text, ", f32[?]");
+    g_string_append(text, "\n  return ");
+    for (int k = 0; k < N; k++)
+        g_string_append_printf(text, "%s%%y%d", k ? ", " : "", k);
+    g_string_append(text, "\n}\n");
+    g_autoptr(KilnModel) model = model_of(text->str);
+    GError *error = NULL;
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, &error) : NULL;
+    if (session) {
+        const float x = 1;
+        const int64_t n = 2;
+        bind(session, 0, &n, sizeof n);
+        bind(session, 1, &x, sizeof x);
+        cr_expect_not(kiln_session_run(session, &error));
+    }
+    expect_error(&error, KILN_ERROR_UNSUPPORTED,
+                 "y0 (loop): result 64: expected at most 64 dims of results that a run decides");
+}
+
 /* A branch that does not fit stands beside one whose dims data decides. It refuses where it is
  * taken, with its reason, and does no harm otherwise. */
 Test(flow, a_refused_branch_beside_a_decided_one)
