@@ -454,6 +454,17 @@ def scan_8_lengths(lengths, s, x, y):
     return scan_batches(lengths, s, x, y)
 
 
+@case((i64([2, 1]), f32(2, 3, 2)), (i64([4]), f32(1, 4, 2)), reference=False, head=HEAD_8)
+def scan_8_backward(lengths, x):
+    """g (int64[b] lengths, float[b,n,2] x) => (float[b,n,2] y) {
+         y = Scan <num_scan_inputs = 1, directions = [1], body = b (float[2] p) => (float[2] q) { q = Neg (p) }> (lengths, x)
+       }"""
+    y = np.zeros_like(x)
+    for b, n in enumerate(lengths):
+        y[b, :n] = -x[b, :n][::-1]
+    return y,
+
+
 def same(found, expected):
     return len(found) == len(expected) and all(
         np.asarray(a).dtype == b.dtype and np.shape(a) == b.shape and np.allclose(a, b, 1e-6, 0)

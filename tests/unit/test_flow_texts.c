@@ -123,6 +123,21 @@ Test(flow_texts, loops)
     expect(scan, cases, G_N_ELEMENTS(cases));
 }
 
+static const char open[] =
+    "func @b {\n  dims n=3\n"
+    "  input @i : i64[]\n  input @c : bool[]\n  input @p : f32[2]\n  output @s : f32[2]\n"
+    "  neg @out @s, @in @p\n}\n"
+    "func @g {\n  dims n=3\n  input @x : f32[n,2]\n  output @all : f32[n,2]\n"
+    "  loop @out @all, @in @x {body=\"b\", scanned=1}\n}\n";
+
+Test(flow_texts, open_functions)
+{
+    static const Case cases[] = {
+        { "func @b {\n  dims n=3\n", "func @b {\n", "@b: expected a func with dims, as @g has them, found one without" },
+    };
+    expect(open, cases, G_N_ELEMENTS(cases));
+}
+
 static const char branch[] =
     "func @yes {\n  dims n=2\n  input @x : f32[2]\n  output @t : f32[4]\n  concat @out @t, @in @x, @in @x\n}\n"
     "func @no {\n  dims n=2\n  input @x : f32[2]\n  output @e : f32[2]\n  neg @out @e, @in @x\n}\n"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the converters of branches, loops and scans share. */
-#ifndef KILN_GRAPH_ONNX_CONVERT_FLOW_H
-#define KILN_GRAPH_ONNX_CONVERT_FLOW_H
+#ifndef KILN_GRAPH_ONNX_FLOW_FLOW_H
+#define KILN_GRAPH_ONNX_FLOW_FLOW_H
 
+#include "graph/graph.h"
 #include "graph/onnx/convert.h"
 
 /** Room for the types of @n results of the call, which has them from now on. */

@@ -4,10 +4,10 @@
 #include "graph/module.h"
 #include "graph/module/scan.h"
 #include "graph/node.h"
-#include "graph/onnx/convert_flow.h"
+#include "graph/onnx/convert.h"
+#include "graph/onnx/flow/flow.h"
 #include "graph/onnx/model.h"
 #include "graph/op/flow.h"
-#include "graph/op/structure.h"
 
 /* The types of the body's arguments, and the length that is scanned. */
 static gboolean

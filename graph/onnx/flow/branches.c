@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* If and Loop: subgraphs become functions, and the results' types are found from theirs. What is
  * decided by what is known already is decided here: the types of all that follows depend on it. */
-#include "graph/onnx/convert_flow.h"
-
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/module/flow.h"
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/flow/flow.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/scope.h"
 #include "graph/onnx/tensor.h"

@@ -3,8 +3,8 @@
  * lengths of their own. A scan over batches runs a scan of the later form:
  *
  *     Scan(lengths, s, x)    =>    scan(lengths, s, x) body(length, s_i, x_i) {
- *                                    scan(s_i, x_i, places) body(a, p, place) {
- *                                      if (place < length) then { body(a, p) } else { a, zeros }
+ *                                    scan(s_i, length, x_i) body(a, left, p) {
+ *                                      if (left > 0) then { body(a, p) } else { a, zeros }
  *                                    }
  *                                  }
  *
@@ -15,14 +15,14 @@
 #include "graph/module/flow.h"
 #include "graph/module/scan.h"
 #include "graph/node.h"
-#include "graph/onnx/convert_flow.h"
+#include "graph/onnx/convert.h"
+#include "graph/onnx/flow/flow.h"
 #include "graph/onnx/import.h"
-#include "graph/op/additive.h"
+#include "graph/onnx/model.h"
+#include "graph/onnx/scope.h"
+#include "graph/onnx/steps.h"
 #include "graph/op/flow.h"
-#include "graph/op/gather.h"
-#include "graph/op/generate.h"
 #include "graph/op/logic.h"
-#include "graph/op/structure.h"
 
 typedef struct {
     KilnOnnxCall *call;
@@ -63,17 +63,13 @@ add_argument(KilnFunction *region, const char *what, uint32_t i, const KilnType 
     return &kiln_function_add_argument(region, name, type, NULL)->value; /* no name is taken */
 }
 
-static KilnValue *
-scalar(KilnFunction *region, const char *name, int64_t number)
+/* The call, for nodes of @region. */
+static KilnOnnxCall
+inside(const Scan *scan, KilnFunction *region)
 {
-    const KilnType type = kiln_type_scalar(KILN_DTYPE_i64);
-    return kiln_build_constant(region, NULL, name, kiln_tensor_new_splat(&type, (double)number));
-}
-
-static KilnValue *
-build(KilnFunction *region, KilnOp op, KilnValue *a, KilnValue *b, GError **error)
-{
-    return a && b ? kiln_build(region, NULL, op, NULL, (KilnValue *[]){ a, b }, 2, error) : NULL;
+    KilnOnnxCall call = *scan->call;
+    call.function = region;
+    return call;
 }
 
 /* --- attributes and operands --- */
@@ -167,24 +163,17 @@ set_operands(Scan *scan, KilnAttrs_scan *attrs, GError **error)
 
 /* --- batches with lengths --- */
 
-/* An element of what is scanned backwards: that many places in front of the end of the batch. */
-static KilnValue *
-backward_element(const Scan *scan, KilnFunction *then, KilnValue *whole, KilnValue *place,
-                 GError **error)
-{
-    KilnValue *left = build(then, KILN_OP_sub, scan->length, place, error);
-    KilnValue *at = build(then, KILN_OP_sub, left, scalar(then, "one", 1), error);
-    return build(then, KILN_OP_gather, whole, at, error);
-}
-
-/* The model's body on @elements; those that are NULL are scanned backwards. */
+/* The model's body on @elements; those that are NULL are scanned backwards, and are @place of what
+ * is scanned. */
 static KilnFunction *
 make_then(const Scan *scan, KilnValue **elements, KilnValue *place, GError **error)
 {
     KilnFunction *then = region_new(scan, "then_branch");
+    KilnOnnxCall call = inside(scan, then);
+    const KilnOnnxSteps steps = { &call, error };
     for (uint32_t i = 0; i < scan->n; i++) {
         if (!elements[i])
-            elements[i] = backward_element(scan, then, scan->given[i], place, error);
+            elements[i] = kiln_onnx_step_gather(&steps, scan->given[i], place, 0);
         if (!elements[i])
             return NULL;
     }
@@ -226,14 +215,16 @@ make_else(const Scan *scan, KilnValue *const *elements, const KilnFunction *then
                                                                                      : NULL;
 }
 
-/* The `if` of a step that may lie behind the end of the batch. */
+/* The `if` of a step that may lie behind the end of the batch: @place is below 0 there. */
 static KilnNode *
 make_choice(const Scan *scan, KilnFunction *step, KilnValue **elements, KilnValue *place,
             GError **error)
 {
-    KilnValue *inside = build(step, KILN_OP_less, place, scan->length, error);
+    KilnOnnxCall call = inside(scan, step);
+    const KilnOnnxSteps steps = { &call, error };
+    KilnValue *goes_on = kiln_onnx_step_number(&steps, KILN_OP_greater_or_equal, place, 0);
     KilnAttrs_if attrs = { .then_branch = NULL };
-    if (!inside || !(attrs.then_branch = make_then(scan, elements, place, error)) ||
+    if (!goes_on || !(attrs.then_branch = make_then(scan, elements, place, error)) ||
         !(attrs.else_branch = make_else(scan, elements, attrs.then_branch, error)))
         return NULL;
     g_autofree KilnType *types = g_new0(KilnType, scan->outputs + 1);
@@ -251,7 +242,7 @@ make_choice(const Scan *scan, KilnFunction *step, KilnValue **elements, KilnValu
     }
     const KilnNodeSpec spec = { .op = KILN_OP_if,
                                 .attrs = &attrs,
-                                .operands = &inside,
+                                .operands = &goes_on,
                                 .n_operands = 1,
                                 .n_results = scan->outputs,
                                 .result_name = "chosen",
@@ -259,44 +250,51 @@ make_choice(const Scan *scan, KilnFunction *step, KilnValue **elements, KilnValu
     return kiln_node_new(step, &spec, error);
 }
 
-/* The body of the inner scan where batches have lengths. It takes the states, what is scanned
- * forward, and the place. */
+static bool
+all_backward(const Scan *scan)
+{
+    uint32_t i = 0;
+    while (i < scan->scanned && is_backward(scan, i))
+        i++;
+    return i == scan->scanned;
+}
+
+/* True where the inner scan of a batch with a length takes operand @i as it is. It scans one
+ * operand at least. */
+static bool
+is_taken(const Scan *scan, uint32_t i)
+{
+    return i < scan->states || !is_backward(scan, i - scan->states) ||
+           (i == scan->states && all_backward(scan));
+}
+
+/* The body of the inner scan where batches have lengths. It takes and gives the number of steps
+ * that are left behind the states. */
 static KilnFunction *
 make_step(const Scan *scan, GError **error)
 {
     KilnFunction *step = region_new(scan, "step");
+    KilnOnnxCall call = inside(scan, step);
+    const KilnOnnxSteps steps = { &call, error };
     g_autofree KilnValue **elements = g_new0(KilnValue *, scan->n + 1);
-    const KilnType number = kiln_type_scalar(KILN_DTYPE_i64);
-    for (uint32_t i = 0; i < scan->n; i++) {
-        const KilnType *type = &scan->given[i]->type;
-        if (i < scan->states) {
-            elements[i] = add_argument(step, "before", i, type);
-        } else if (!is_backward(scan, i - scan->states)) {
-            const KilnType part = kiln_onnx_element(type, 0);
-            elements[i] = add_argument(step, "element", i - scan->states, &part);
-        }
+    g_autofree KilnValue **results = g_new0(KilnValue *, scan->outputs + 2);
+    for (uint32_t i = 0; i < scan->states; i++)
+        elements[i] = add_argument(step, "before", i, &scan->given[i]->type);
+    KilnValue *left = add_argument(step, "left", 0, &scan->length->type);
+    for (uint32_t i = scan->states; i < scan->n; i++) {
+        const KilnType part = kiln_onnx_element(&scan->given[i]->type, 0);
+        KilnValue *element =
+            is_taken(scan, i) ? add_argument(step, "element", i - scan->states, &part) : NULL;
+        elements[i] = is_backward(scan, i - scan->states) ? NULL : element;
     }
-    KilnValue *place = add_argument(step, "place", 0, &number);
-    KilnNode *choice = make_choice(scan, step, elements, place, error);
-    g_autofree KilnValue **results = g_new0(KilnValue *, scan->outputs + 1);
-    for (uint32_t r = 0; choice && r < scan->outputs; r++)
-        results[r] = kiln_node_result(choice, r);
-    return choice && kiln_function_set_results(step, results, NULL, scan->outputs, error) ? step
-                                                                                          : NULL;
-}
-
-/* 0, 1, … for each place of a batch. */
-static KilnValue *
-make_places(const Scan *scan, GError **error)
-{
-    KilnFunction *batch = scan->batch;
-    KilnValue *whole = scan->given[scan->states];
-    KilnValue *shape = kiln_build(batch, NULL, KILN_OP_shape, NULL, &whole, 1, error);
-    KilnValue *zero = scalar(batch, "first", 0), *one = scalar(batch, "one", 1);
-    KilnValue *n = build(batch, KILN_OP_gather, shape, zero, error);
-    return n ? kiln_build(batch, NULL, KILN_OP_range, NULL, (KilnValue *[]){ zero, n, one }, 3,
-                          error)
-             : NULL;
+    KilnValue *next = kiln_onnx_step_sub_number(&steps, left, 1);
+    KilnNode *choice = next ? make_choice(scan, step, elements, next, error) : NULL;
+    if (!choice)
+        return NULL;
+    for (uint32_t r = 0; r < scan->outputs; r++)
+        results[r + (r >= scan->states)] = kiln_node_result(choice, r);
+    results[scan->states] = next;
+    return kiln_function_set_results(step, results, NULL, scan->outputs + 1, error) ? step : NULL;
 }
 
 /* --- the inner scan --- */
@@ -320,51 +318,48 @@ import_body(const Scan *scan, GError **error)
     return body;
 }
 
-/* The operands of the inner scan. *@out_n of them. NULL fails. */
-static KilnValue **
-inner_operands(const Scan *scan, uint32_t *out_n, GError **error)
+/* The operands of the inner scan; returns how many there are. */
+static uint32_t
+inner_operands(const Scan *scan, KilnValue **operands)
 {
-    g_autofree KilnValue **operands = g_new0(KilnValue *, scan->n + 2);
-    *out_n = 0;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < scan->n; i++) {
-        bool backward = i >= scan->states && is_backward(scan, i - scan->states);
-        if (!scan->length || !backward)
-            operands[(*out_n)++] = scan->given[i];
+        if (scan->length && i == scan->states)
+            operands[n++] = scan->length;
+        if (!scan->length || is_taken(scan, i))
+            operands[n++] = scan->given[i];
     }
-    if (!scan->length)
-        return g_steal_pointer(&operands);
-    operands[*out_n] = make_places(scan, error);
-    return operands[(*out_n)++] ? g_steal_pointer(&operands) : NULL;
+    return n;
 }
 
 static KilnNode *
 make_inner(const Scan *scan, GError **error)
 {
-    uint32_t n;
     const KilnType *whole = &scan->given[scan->states]->type;
-    KilnAttrs_scan attrs = { .num_scan_inputs = scan->scanned };
-    /* before the body is imported, which expects what is scanned to have its axis */
-    attrs.scan_input_directions = scan->directions;
-    if (!check_scan(scan, &attrs, scan->given, scan->n, error))
+    KilnAttrs_scan attrs = { .num_scan_inputs = scan->scanned,
+                             .scan_input_directions = scan->directions };
+    /* before the body is imported: what is scanned must have its axis */
+    if (!check_scan(scan, &attrs, scan->given, scan->n, error) ||
+        !(attrs.body = import_body(scan, error)))
         return NULL;
+    const uint32_t more = scan->length ? 1 : 0, n_results = scan->outputs + more;
+    g_autofree KilnValue **operands = g_new0(KilnValue *, scan->n + 2);
+    const uint32_t n = inner_operands(scan, operands);
+    attrs.num_scan_inputs = n - scan->states - more;
     if (scan->length)
         attrs.scan_input_directions = (KilnInts){ 0 };
-    g_autofree KilnValue **operands = inner_operands(scan, &n, error);
-    if (!operands || !(attrs.body = import_body(scan, error)))
-        return NULL;
-    attrs.num_scan_inputs = n - scan->states;
-    g_autofree KilnType *types = g_new0(KilnType, scan->outputs + 1);
-    for (uint32_t r = 0; r < scan->outputs; r++) {
+    g_autofree KilnType *types = g_new0(KilnType, n_results + 1);
+    for (uint32_t r = 0; r < n_results; r++) {
         types[r] = kiln_function_return(attrs.body)->operands[r].value->type;
-        if (r >= scan->states && !kiln_onnx_stacked(scan->call, &types[r], 0, whole->dims[0],
-                                                    whole->open[0], &types[r], error))
+        if (r >= scan->states + more && !kiln_onnx_stacked(scan->call, &types[r], 0, whole->dims[0],
+                                                           whole->open[0], &types[r], error))
             return NULL;
     }
     const KilnNodeSpec spec = { .op = KILN_OP_scan,
                                 .attrs = &attrs,
                                 .operands = operands,
                                 .n_operands = n,
-                                .n_results = scan->outputs,
+                                .n_results = n_results,
                                 .result_name = "of_batch",
                                 .types = types };
     return kiln_node_new(scan->batch, &spec, error);
@@ -385,7 +380,7 @@ kiln_onnx_convert_scan_8(KilnOnnxCall *call, GError **error)
     g_autofree KilnValue **results = g_new0(KilnValue *, scan.outputs + 1);
     KilnType *types = kiln_onnx_flow_types(call, scan.outputs);
     for (uint32_t r = 0; r < scan.outputs; r++) {
-        results[r] = kiln_node_result(inner, r);
+        results[r] = kiln_node_result(inner, r + (scan.length && r >= scan.states));
         if (!kiln_onnx_stacked(call, &results[r]->type, 0, whole->dims[0], whole->open[0],
                                &types[r], error))
             return FALSE;
