@@ -339,6 +339,52 @@ Test(onnx_contrib_wrong, blocks)
             "block_size: expected a power of 2 from 16 on, found 24" });
 }
 
+Test(onnx_contrib_wrong, gates)
+{
+    CHECK(
+        "GatedAdd",
+        { "f2,3,8;f2,3,1;f2,3,1", "", SHAPE, "operand 1: expected [2,3,8], found f32[2,3,1]" },
+        { "f2,3,8;f2,3,8;f2,1,1", "", SHAPE, "operand 2: expected [2,3,1], found f32[2,1,1]" },
+        { "f2,3,8;f2,3,8;f2,3,4;f4,1", "", UNSUPPORTED, "operand 3, the projection of the gate" });
+    CHECK("GatedRMSNorm",
+          { "f2,3,8;f3;f2,3,8", "", SHAPE,
+            "expected rows in multiples of the scale's 3 numbers, found 8" },
+          { "f2,3,8;f4;f2,3,4", "", SHAPE, "operand 2: expected [2,3,8], found f32[2,3,4]" },
+          { "f2,3,8;f4;f2,3,8", "activation=tanh", INVALID,
+            "activation: expected silu, swish or sigmoid, found tanh" });
+    CHECK("ScaledSiLU", { "f2,3;f1", "", SHAPE, "operand 1: expected rank 0, found f32[1]" });
+    CHECK("LinearAttentionGate",
+          { "f2,3,4;f1;f4", "", SHAPE, "operand 1: expected [4], found f32[1]" });
+    CHECK("EngramGate", { "f2,3,2,8;f2,3,1,8;f2,3,8;f2,8;f2,8", "", SHAPE,
+                          "operand 1: expected [2,3,2,8], found f32[2,3,1,8]" });
+}
+
+Test(onnx_contrib_wrong, streams)
+{
+    CHECK("BranchwiseRMSNorm",
+          { "f2,20", "num_branches=3", INVALID,
+            "num_branches: expected a divisor of 20 columns, found 3" },
+          { "f2,20", "num_branches=-4", INVALID,
+            "num_branches: expected a divisor of 20 columns, found -4" },
+          { "f2,4,5;f4", "", SHAPE, "operand 1: expected [20], found f32[4]" });
+    CHECK("HyperConnectionPreMix",
+          { "f2,4,5;f2,5", "", SHAPE, "operand 1: expected [2,4], found f32[2,5]" },
+          { "f2,4,5;f2,20", "", SHAPE, "operand 1: expected [2,4], found f32[2,20]" });
+    CHECK(
+        "HyperConnectionPostMix",
+        { "f2,4,5;f2,1;f2,4", "", SHAPE, "operand 1: expected [2,5], found f32[2,1]" },
+        { "f2,4,5;f2,5;f2,4;f2,4,5", "", SHAPE, "operand 3: expected [2,4,4], found f32[2,4,5]" });
+    CHECK("MRotaryEmbedding",
+          { "f2,3,32;l3,2,3;f9,8;f9,8", "num_heads=2 mrope_section=4,2", INVALID,
+            "mrope_section: expected 3 numbers, found 2" },
+          { "f2,3,32;l3,2,3;f9,8;f9,8", "num_heads=2 mrope_section=4,2,3", INVALID,
+            "mrope_section: expected 8 angles of 8 columns, found 4, 2 and 3" },
+          { "f2,3,32;l3,2,3;f9,8;f9,8", "mrope_section=4,2,2", INVALID,
+            "num_heads: expected 1 or more beside rows of rank 3, found 0" },
+          { "f2,3,32;l2,2,3;f9,8;f9,8", "num_heads=2 mrope_section=4,2,2", SHAPE,
+            "operand 1: expected [3,2,3], found i64[2,2,3]" });
+}
+
 Test(onnx_contrib_wrong, inverse)
 {
     CHECK("Inverse", { "f2,3", "", SHAPE, "operand 0: expected [3,3], found f32[2,3]" },
