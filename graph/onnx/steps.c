@@ -11,8 +11,10 @@
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
 #include "graph/op/logic.h"
+#include "graph/op/math.h"
 #include "graph/op/matmul.h"
 #include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
 #include "graph/op/reshape.h"
 #include "graph/op/slice.h"
 #include "graph/op/transpose.h"
@@ -70,6 +72,45 @@ ARITHMETIC(mul)
 ARITHMETIC(div)
 ARITHMETIC(pow)
 #undef ARITHMETIC
+
+KilnValue *
+kiln_onnx_step_abs(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_abs, NULL, a);
+}
+
+KilnValue *
+kiln_onnx_step_sqrt(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_sqrt, NULL, a);
+}
+
+KilnValue *
+kiln_onnx_step_sigmoid(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_sigmoid, NULL, a);
+}
+
+KilnValue *
+kiln_onnx_step_softplus(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_softplus, NULL, a);
+}
+
+KilnValue *
+kiln_onnx_step_arg_max(const KilnOnnxSteps *s, KilnValue *a, int64_t axis)
+{
+    const KilnAttrs_arg_max attrs = { .axis = axis, .keepdims = true };
+    return kiln_onnx_step1(s, KILN_OP_arg_max, &attrs, a);
+}
+
+KilnValue *
+kiln_onnx_step_sum(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, bool keep)
+{
+    const KilnAttrs_reduce_sum attrs = { .keepdims = keep };
+    return kiln_onnx_step2(s, KILN_OP_reduce_sum, &attrs, a,
+                           kiln_onnx_ints(s->call, "axes", &axis, 1));
+}
 
 KilnValue *
 kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a)
@@ -149,6 +190,14 @@ kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices, 
 {
     KilnAttrs_gather attrs = { .axis = axis };
     return kiln_onnx_step2(s, KILN_OP_gather, &attrs, a, indices);
+}
+
+KilnValue *
+kiln_onnx_step_gather_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                               int64_t axis)
+{
+    KilnAttrs_gather_elements attrs = { .axis = axis };
+    return kiln_onnx_step2(s, KILN_OP_gather_elements, &attrs, a, indices);
 }
 
 KilnValue *

@@ -35,6 +35,15 @@ KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
 KILN_ONNX_ARITHMETIC(pow)
 #undef KILN_ONNX_ARITHMETIC
+/** The absolute value, the root, the sigmoid and log(1 + e^@a). */
+KilnValue *kiln_onnx_step_abs(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_sqrt(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_sigmoid(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_softplus(const KilnOnnxSteps *s, KilnValue *a);
+/** The sum along @axis; @keep: it stays as a dim of 1. */
+KilnValue *kiln_onnx_step_sum(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, bool keep);
+/** Where the first greatest element along @axis is, which stays as a dim of 1. */
+KilnValue *kiln_onnx_step_arg_max(const KilnOnnxSteps *s, KilnValue *a, int64_t axis);
 /** @a * sigmoid(@a) */
 KilnValue *kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a);
 /** @cap * tanh(@a / @cap) */
@@ -55,6 +64,9 @@ KilnValue *kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t
 /** What @indices pick of @a along @axis. */
 KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                  int64_t axis);
+/** The same of one element for each of @indices. */
+KilnValue *kiln_onnx_step_gather_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                                          int64_t axis);
 /** @places along dim @dim of @table, but places behind its end for those below 0, so that they are
  * an error, too: a gather counts them from the end. */
 KilnValue *kiln_onnx_step_from_front(const KilnOnnxSteps *s, KilnValue *table, int dim,

@@ -385,6 +385,39 @@ Test(onnx_contrib_wrong, streams)
             "operand 1: expected [3,2,3], found i64[2,2,3]" });
 }
 
+Test(onnx_contrib_wrong, tokens)
+{
+    CHECK("RelativePositionBias",
+          { "f32,3;l1;l1", "max_distance=16", INVALID,
+            "max_distance: expected more than the 16 distances that have a bucket each, found 16" },
+          { "f32,3;l1;l1", "max_distance=128 is_bidirectional=2", INVALID,
+            "is_bidirectional: expected 0 or 1, found 2" },
+          { "f32,3;l2;l1", "max_distance=128", SHAPE, "operand 1: expected [1], found i64[2]" },
+          { "f1,3;l1;l1", "max_distance=128", INVALID,
+            "max_distance: expected more than the 0 distances" });
+    CHECK("GatedRelativePositionBias",
+          { "f2,5,12;f12;f1,3,5,5;f4,7;f7;f1,3,1,1", "num_heads=3", INVALID,
+            "gates of an even number of columns, found 3 and 7" },
+          { "f2,5,12;f12;f1,3,5,4;f4,8;f8;f1,3,1,1", "num_heads=3", SHAPE,
+            "operand 2: expected [1,3,5,5], found f32[1,3,5,4]" },
+          { "f2,5,12;f12;f1,3,5,5;f4,8;f8;f1,3,1,1;i2,5", "num_heads=3", UNSUPPORTED,
+            "operand 6, rows without padding" });
+    CHECK("BifurcationDetector",
+          { "l5;l2;l1", "min_ngram_size=2 max_ngram_size=1", INVALID, "found 2 and 1" },
+          { "l5;l2;l1", "min_ngram_size=0 max_ngram_size=1", INVALID, "found 0 and 1" },
+          { "l5;l2;l2", "min_ngram_size=1 max_ngram_size=1", SHAPE,
+            "operand 2: expected [1], found i64[2]" },
+          { "l5;l2;l1", "min_ngram_size=1 max_ngram_size=65", UNSUPPORTED, "max_ngram_size=65" });
+    CHECK("UnfoldTensor",
+          { "f2,4", "size=5", INVALID,
+            "expected a size of 1 to 4 and a step of 1 or more, found 5 and 1" },
+          { "f2,4", "size=2 step=0", INVALID, "found 2 and 0" },
+          { "f2,4", "size=2 dim=2", INVALID, "dim: expected -2 to 1, found 2" },
+          { "f2,N", "size=2", UNSUPPORTED, "an axis of an unknown length" });
+    CHECK("MatMulFpQ4", { "f2,64;u84;l2", "blk_quant_type=2", UNSUPPORTED, "blk_quant_type=2" },
+          { "f2,64;u84;l2", "", UNSUPPORTED, "operand 2: numbers that are not known" });
+}
+
 Test(onnx_contrib_wrong, inverse)
 {
     CHECK("Inverse", { "f2,3", "", SHAPE, "operand 0: expected [3,3], found f32[2,3]" },

@@ -5,10 +5,8 @@
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/activation.h"
 #include "graph/op/math.h"
 #include "graph/op/norm.h"
-#include "graph/op/reduce.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,12 +25,6 @@ static KilnValue *
 in_f32(const KilnOnnxSteps *s, uint32_t i)
 {
     return kiln_onnx_step_cast(s, kiln_onnx_operand(s->call, i), KILN_DTYPE_f32);
-}
-
-static KilnValue *
-sigmoid(const KilnOnnxSteps *s, KilnValue *x)
-{
-    return kiln_onnx_step1(s, KILN_OP_sigmoid, NULL, x);
 }
 
 /* The rows of @x, normalized along the last dim, times @scale. */
@@ -91,7 +83,7 @@ kiln_onnx_convert_scaled_silu(KilnOnnxCall *call, GError **error)
     KilnValue *z =
         scale ? kiln_onnx_step_mul(&s, x, scale) : kiln_onnx_step_mul_number(&s, x, (double)alpha);
     z = kiln_onnx_step_cast(&s, z, dtype);
-    return kiln_onnx_set_result(call, 0, kiln_onnx_step_mul(&s, z, sigmoid(&s, z)));
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_mul(&s, z, kiln_onnx_step_sigmoid(&s, z)));
 }
 
 /* --- normalizations --- */
@@ -155,7 +147,7 @@ kiln_onnx_convert_gated_rms_norm(KilnOnnxCall *call, GError **error)
                                "activation: expected silu, swish or sigmoid, found %s", activation);
     KilnValue *y = normalized(&s, in_rows(&s, in_f32(&s, 0), columns), epsilon, in_f32(&s, 1));
     KilnValue *gate = in_f32(&s, 2);
-    gate = silu ? kiln_onnx_step_swish(&s, gate) : sigmoid(&s, gate);
+    gate = silu ? kiln_onnx_step_swish(&s, gate) : kiln_onnx_step_sigmoid(&s, gate);
     return set_rounded(&s, 0, kiln_onnx_step_mul(&s, in_place(&s, y), gate));
 }
 
@@ -173,10 +165,10 @@ kiln_onnx_convert_linear_attention_gate(KilnOnnxCall *call, GError **error)
         (call->n_results > 1 && !kiln_onnx_need(call, 3, error)))
         return FALSE;
     KilnValue *sum = kiln_onnx_step_add(&s, in_f32(&s, 0), in_f32(&s, 1));
-    KilnValue *decay = kiln_onnx_step1(&s, KILN_OP_softplus, NULL, sum);
+    KilnValue *decay = kiln_onnx_step_softplus(&s, sum);
     if (!set_rounded(&s, 0, kiln_onnx_step_mul(&s, decay, in_f32(&s, 2))))
         return FALSE;
-    return call->n_results < 2 || set_rounded(&s, 1, sigmoid(&s, in_f32(&s, 3)));
+    return call->n_results < 2 || set_rounded(&s, 1, kiln_onnx_step_sigmoid(&s, in_f32(&s, 3)));
 }
 
 /* --- EngramGate: (key, query, value, key scale, query scale, scale of the second result) --- */
@@ -204,21 +196,18 @@ kiln_onnx_convert_engram_gate(KilnOnnxCall *call, GError **error)
 {
     static const int64_t branch[] = { 2 };
     const KilnOnnxSteps s = { call, error };
-    const KilnAttrs_reduce_sum keep = { .keepdims = true };
     float epsilon = 1e-5F;
     if (!kiln_onnx_take_float(call, "epsilon", &epsilon, error) || !check_engram(call, error))
         return FALSE;
     const double size = (double)call->operands[0]->type.dims[3];
     KilnValue *key = normalized(&s, in_f32(&s, 0), epsilon, in_f32(&s, 3));
     KilnValue *query = normalized(&s, in_f32(&s, 1), epsilon, in_f32(&s, 4));
-    KilnValue *d =
-        kiln_onnx_step2(&s, KILN_OP_reduce_sum, &keep, kiln_onnx_step_mul(&s, key, query),
-                        kiln_onnx_ints(call, "last", (int64_t[]){ -1 }, 1));
+    KilnValue *d = kiln_onnx_step_sum(&s, kiln_onnx_step_mul(&s, key, query), -1, true);
     d = kiln_onnx_step_mul_number(&s, d, 1 / sqrt(size));
-    KilnValue *root = kiln_onnx_step_at_least(&s, kiln_onnx_step1(&s, KILN_OP_abs, NULL, d), 1e-6);
-    root = kiln_onnx_step1(&s, KILN_OP_sqrt, NULL, root);
-    KilnValue *gate =
-        sigmoid(&s, kiln_onnx_step_mul(&s, kiln_onnx_step1(&s, KILN_OP_sign, NULL, d), root));
+    KilnValue *root = kiln_onnx_step_at_least(&s, kiln_onnx_step_abs(&s, d), 1e-6);
+    root = kiln_onnx_step_sqrt(&s, root);
+    KilnValue *gate = kiln_onnx_step_sigmoid(
+        &s, kiln_onnx_step_mul(&s, kiln_onnx_step1(&s, KILN_OP_sign, NULL, d), root));
     KilnValue *value = kiln_onnx_step_unsqueeze(&s, in_f32(&s, 2), branch, 1);
     KilnValue *y = kiln_onnx_step_mul(&s, gate, value);
     if (!set_rounded(&s, 0, y))

@@ -12,10 +12,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/gather.h"
 #include "graph/op/logic.h"
-#include "graph/op/math.h"
-#include "graph/op/reduce.h"
 
 enum {
     MAX_ORDER = 32
@@ -67,18 +64,16 @@ static KilnValue *
 with_pivot(const Inverse *v, KilnValue *x, int64_t k)
 {
     const KilnOnnxSteps *s = &v->s;
-    const KilnAttrs_arg_max greatest = { .axis = -2, .keepdims = true };
-    const KilnAttrs_gather_elements rows = { .axis = x ? x->type.rank - 2 : 0 };
-    KilnValue *size = kiln_onnx_step1(s, KILN_OP_abs, NULL, part(v, x, -1, k, k + 1));
+    KilnValue *size = kiln_onnx_step_abs(s, part(v, x, -1, k, k + 1));
     KilnValue *none = kiln_onnx_scalar(s->call, "none", v->dtype, -1);
     size = in_rows(v, KILN_OP_greater_or_equal, k, size, none);
-    KilnValue *p = kiln_onnx_step1(s, KILN_OP_arg_max, &greatest, size);
+    KilnValue *p = kiln_onnx_step_arg_max(s, size, -2);
     KilnValue *is_p = kiln_onnx_step2(s, KILN_OP_equal, NULL, v->rows, p);
     KilnValue *from =
         kiln_onnx_step3(s, KILN_OP_where, NULL, is_p,
                         kiln_onnx_scalar(s->call, "k", KILN_DTYPE_i64, (double)k), v->rows);
     from = like(v, in_rows(v, KILN_OP_equal, k, p, from), x, 2 * v->n);
-    return kiln_onnx_step2(s, KILN_OP_gather_elements, &rows, x, from);
+    return x ? kiln_onnx_step_gather_elements(s, x, from, x->type.rank - 2) : NULL;
 }
 
 /* @x less multiples of row @k, so that column @k has zeros behind it. */

@@ -222,7 +222,6 @@ find_shares(Experts *e, uint32_t weights)
     const KilnAttrs_softmax last = { .axis = -1 };
     const KilnAttrs_gather_elements along = { .axis = 1 };
     const KilnAttrs_scatter_elements back = { .axis = 1, .reduction = "none" };
-    const KilnAttrs_reduce_sum keep = { .keepdims = true };
     const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(e->x, 0), KILN_ONNX_NUMBER(e->experts) };
     KilnValue *given = kiln_onnx_operand(e->call, weights), *router = e->call->operands[1];
     if (!kiln_type_equal_dims(&router->type, 0, &e->x->type, 0))
@@ -234,8 +233,7 @@ find_shares(Experts *e, uint32_t weights)
     KilnValue *values =
         given ? kiln_onnx_step2(s, KILN_OP_gather_elements, &along, given, &best[1]) : &best[0];
     if (e->normalizes) {
-        KilnValue *sum = kiln_onnx_step2(s, KILN_OP_reduce_sum, &keep, values,
-                                         kiln_onnx_ints(e->call, "axes", (int64_t[]){ 1 }, 1));
+        KilnValue *sum = kiln_onnx_step_sum(s, values, 1, true);
         values = kiln_onnx_step_div(s, values, sum);
     }
     e->shares = kiln_onnx_step3(s, KILN_OP_scatter_elements, &back,

@@ -9,7 +9,6 @@
 #include "graph/onnx/steps.h"
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
-#include "graph/op/math.h"
 #include "graph/op/reduce.h"
 #include "graph/op/resize.h"
 
@@ -31,6 +30,73 @@ kiln_onnx_convert_expand_dims(KilnOnnxCall *call, GError **error)
     if (axis)
         call->operands[1] = axis;
     return axis != NULL;
+}
+
+gboolean
+kiln_onnx_convert_matmul_integer_16(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    KilnValue *a = kiln_onnx_need(call, 0, error);
+    KilnValue *b = a ? kiln_onnx_need(call, 1, error) : NULL;
+    a = b ? kiln_onnx_step_cast(&s, a, KILN_DTYPE_i32) : NULL;
+    b = kiln_onnx_step_cast(&s, b, KILN_DTYPE_i32);
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_matmul(&s, a, b));
+}
+
+enum {
+    MAX_SLICES = 1 << 20 /* numbers that say which elements slices have */
+};
+
+/* The places of all slices of @size elements, @step apart: [slices, size] */
+static KilnValue *
+slices_of(const KilnOnnxSteps *s, int64_t all, int64_t size, int64_t step)
+{
+    const int64_t n = (all - size) / step + 1;
+    if (n > MAX_SLICES / size) {
+        kiln_onnx_unsupported(s->call, s->error, "%" G_GINT64_FORMAT " slices of %" G_GINT64_FORMAT,
+                              n, size);
+        return NULL;
+    }
+    g_autofree int64_t *places = g_new(int64_t, n * size);
+    for (int64_t i = 0; i < n * size; i++)
+        places[i] = i / size * step + i % size;
+    const KilnOnnxExtent shape[] = { KILN_ONNX_NUMBER(n), KILN_ONNX_NUMBER(size) };
+    KilnValue *flat = kiln_onnx_ints(s->call, "places", places, (uint32_t)(n * size));
+    return kiln_onnx_step_reshape(s, flat, shape, 2);
+}
+
+/* All slices of `size` elements along `dim`, which are a last dim then. */
+gboolean
+kiln_onnx_convert_unfold_tensor(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    int64_t dim = -1, size = 0, step = 1, perm[KILN_MAX_RANK];
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    if (!x || !kiln_onnx_require_rank(call, 0, 1, KILN_MAX_RANK - 1, error) ||
+        !kiln_onnx_take_int(call, "dim", &dim, error) ||
+        !kiln_onnx_take_int(call, "size", &size, error) ||
+        !kiln_onnx_take_int(call, "step", &step, error))
+        return FALSE;
+    const int rank = x->type.rank;
+    if (dim < -rank || dim >= rank)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "dim: expected %d to %d, found %" G_GINT64_FORMAT, -rank, rank - 1,
+                               dim);
+    dim += dim < 0 ? rank : 0;
+    const int64_t all = x->type.dims[dim];
+    if (all < 0)
+        return kiln_onnx_unsupported(call, error, "an axis of an unknown length");
+    if (size < 1 || size > all || step < 1)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "expected a size of 1 to %" G_GINT64_FORMAT
+                               " and a step of 1 or more, found %" G_GINT64_FORMAT
+                               " and %" G_GINT64_FORMAT,
+                               all, size, step);
+    KilnValue *y = kiln_onnx_step_gather(&s, x, slices_of(&s, all, size, step), dim);
+    for (int d = 0; d < rank; d++)
+        perm[d] = d <= dim ? d : d + 1;
+    perm[rank] = dim + 1;
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_transpose(&s, y, perm, (uint32_t)rank + 1));
 }
 
 /* In the order of the first places. The results are values, where each element is, and how often
@@ -97,7 +163,7 @@ kiln_onnx_convert_cdist(KilnOnnxCall *call, GError **error)
                                          kiln_onnx_step_transpose(&s, squares(&s, b), swap, 2));
     KilnValue *y = kiln_onnx_step_sub(&s, sums, kiln_onnx_step_mul_number(&s, product, 2));
     y = kiln_onnx_step_at_least(&s, y, 0);
-    return kiln_onnx_set_result(call, 0, root ? kiln_onnx_step1(&s, KILN_OP_sqrt, NULL, y) : y);
+    return kiln_onnx_set_result(call, 0, root ? kiln_onnx_step_sqrt(&s, y) : y);
 }
 
 /* --- repeated words --- */

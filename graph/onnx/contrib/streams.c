@@ -4,9 +4,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/math.h"
 #include "graph/op/norm.h"
-#include "graph/op/reduce.h"
 
 typedef struct {
     KilnOnnxSteps s;
@@ -126,13 +124,11 @@ gboolean
 kiln_onnx_convert_hyper_pre_mix(KilnOnnxCall *call, GError **error)
 {
     Streams m = { .s = { call, error }, .call = call };
-    const KilnAttrs_reduce_sum sum = { .keepdims = false };
     float scale = 1;
     if (!kiln_onnx_take_float(call, "reduction_scale", &scale, error) || !begin(&m, error))
         return FALSE;
     KilnValue *gated = kiln_onnx_step_mul(&m.s, m.x, gate_of(&m, 1));
-    KilnValue *y = kiln_onnx_step2(&m.s, KILN_OP_reduce_sum, &sum, gated,
-                                   kiln_onnx_ints(call, "branches", (int64_t[]){ -2 }, 1));
+    KilnValue *y = kiln_onnx_step_sum(&m.s, gated, -2, false);
     if (scale != 1)
         y = kiln_onnx_step_mul_number(&m.s, y, (double)scale);
     return kiln_onnx_set_result(call, 0,

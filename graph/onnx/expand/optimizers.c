@@ -20,7 +20,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/logic.h"
-#include "graph/op/math.h"
 
 #include <string.h>
 
@@ -105,7 +104,7 @@ mixed(const KilnOnnxSteps *s, KilnValue *sum, double decay, KilnValue *x, double
 static KilnValue *
 root(const KilnOnnxSteps *s, KilnValue *x, float epsilon)
 {
-    return kiln_onnx_step_add_number(s, kiln_onnx_step1(s, KILN_OP_sqrt, NULL, x), (double)epsilon);
+    return kiln_onnx_step_add_number(s, kiln_onnx_step_sqrt(s, x), (double)epsilon);
 }
 
 /* @x - @rate · @direction. */
@@ -171,9 +170,8 @@ kiln_onnx_convert_adam(KilnOnnxCall *call, GError **error)
         return FALSE;
     const KilnOnnxSteps *s = &step.steps;
     const double a = (double)alpha, b = (double)beta;
-    KilnValue *faster =
-        kiln_onnx_step_div(s, kiln_onnx_step1(s, KILN_OP_sqrt, NULL, one_without_power(&step, b)),
-                           one_without_power(&step, a));
+    KilnValue *faster = kiln_onnx_step_div(s, kiln_onnx_step_sqrt(s, one_without_power(&step, b)),
+                                           one_without_power(&step, a));
     KilnValue *rate = unless_first(&step, kiln_onnx_step_mul(s, step.rate, faster), step.rate);
     for (uint32_t i = 0; i < step.n; i++) {
         KilnValue *g = gradient(&step, i);

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distances of tokens, predicted tokens, slices and weights in blobs of com.microsoft, for check_contrib.py."""
+import numpy as np
+from contrib_case import FLOAT, INT32, INT64, Case, Draw
+
+
+def distances():
+    """ONNX Runtime has no kernel for processors: its formulas."""
+    draw = Draw()
+    for both in 0, 1:
+        for buckets, farthest in (32, 128), (8, 20):
+            for rows, keys in (7, 7), (60, 60), (150, 150):
+                table = draw.floats(3, buckets)
+                at = np.arange(keys) - np.arange(rows)[:, None]
+                n = buckets // 2 if both else buckets
+                distance, exact = np.abs(at) if both else np.maximum(-at, 0), n // 2
+                far = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact)) / np.log(np.float32(farthest / exact))
+                far = np.minimum(exact + (far * np.float32(n - exact)).astype(np.int64), n - 1)
+                bucket = np.where(distance < exact, distance, far) + (at > 0) * n * both
+                lengths = ("q", np.array([rows], np.int64)), ("k", np.array([keys], np.int64))
+                yield Case(f"{buckets} buckets, {rows} rows, both ways: {both}", "RelativePositionBias",
+                           [("t!", table.reshape(buckets, 3)), *lengths], types={"y": FLOAT}, expected=[table[:, bucket][None]],
+                           max_distance=farthest, is_bidirectional=both)
+    q, bias, positions = draw.floats(2, 5, 12), draw.floats(12), draw.floats(1, 3, 5, 5)
+    weights, more, a = draw.floats(4, 8), draw.floats(8), draw.floats(1, 3, 1, 1)
+    heads = (q + bias).reshape(2, 5, 3, 4).transpose(0, 2, 1, 3)
+    gates = 1 / (1 + np.exp(-(heads @ weights + more).reshape(2, 3, 5, 2, 4).sum(-1)))
+    expected = (gates[..., :1] * (gates[..., 1:] * a - 1) + 2) * positions
+    yield Case("plain", "GatedRelativePositionBias", [("q", q), ("b!", bias), ("p", positions), ("w!", weights), ("c!", more), ("a!", a)],
+               num_heads=3, expected=[expected.astype(np.float32)], dims={"q": ["b", "s", 12], "p": [1, 3, "s", "s"]})
+
+
+def predictions():
+    draw = Draw()
+    both = {"y": INT64, "z": INT64}
+    for case in range(40):
+        source = draw.ints(0, 3 if case % 2 else 9, int(draw.random.integers(1, 12)), np.int64)
+        before = int(draw.random.integers(0, len(source) + 1))
+        rest = source[before:]
+        same = int(draw.random.integers(0, len(rest) + 1))
+        predicted = np.concatenate([rest[:same], draw.ints(0, 9, len(rest) + 1 - same, np.int64)])
+        current = draw.ints(0, 3, int(draw.random.integers(0, 5)), np.int64)
+        operands = [("source", source), ("current", current), ("match", np.array([before], np.int64)), ("predicted", predicted)]
+        dims = {"source": ["n"], "current": ["c"], "predicted": ["p"]}
+        least = 1 + case % 3
+        yield Case(f"{case}", "BifurcationDetector", operands[:3] if case % 5 == 0 else operands, results=("y", "z"), types=both,
+                   dims=dims if case % 4 == 0 else None, min_ngram_size=least, max_ngram_size=least + case % 4)
+
+
+def slices():
+    draw = Draw()
+    for dim, size, step in (-1, 3, 1), (1, 2, 2), (0, 2, 1), (-2, 4, 3):
+        yield Case(f"dim {dim}, {size} by {step}", "UnfoldTensor", [("x", draw.floats(2, 4, 7))], dim=dim, size=size, step=step,
+                   dims={"x": ["b", 4, 7]} if dim else None)
+    yield Case("defaults", "UnfoldTensor", [("x", draw.ints(0, 9, (3, 5), np.int64))], size=2)
+
+
+def products():
+    draw = Draw()
+    yield Case("plain", "MatMulInteger16", [("a", draw.ints(-3000, 3000, (2, 5, 6), np.int16)), ("b", draw.ints(-3000, 3000, (6, 4), np.int16))],
+               types={"y": INT32}, dims={"a": ["b", "n", 6]})
+    for kind in 0, 1:
+        for k in 32, 64, 70:
+            blob = b""
+            for _ in range(3 * -(-k // 32)):
+                zero = bytes([int(draw.random.integers(0, 16))]) if kind else b""
+                blob += draw.positive(1).tobytes() + zero + draw.ints(0, 256, 16).tobytes()
+            yield Case(f"kind {kind}, {k} rows", "MatMulFpQ4", [("a", draw.floats(2, 4, k)), ("b!", np.frombuffer(blob, np.uint8)),
+                                                               ("s!", np.array([k, 3], np.int64))], blk_quant_type=kind,
+                       dims={"a": ["b", "n", k]})
+
+
+def cases():
+    yield from distances()
+    yield from predictions()
+    yield from slices()
+    yield from products()
