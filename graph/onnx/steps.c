@@ -86,6 +86,12 @@ kiln_onnx_step_sqrt(const KilnOnnxSteps *s, KilnValue *a)
 }
 
 KilnValue *
+kiln_onnx_step_log(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_log, NULL, a);
+}
+
+KilnValue *
 kiln_onnx_step_sigmoid(const KilnOnnxSteps *s, KilnValue *a)
 {
     return kiln_onnx_step1(s, KILN_OP_sigmoid, NULL, a);
@@ -174,6 +180,12 @@ kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, int6
 }
 
 KilnValue *
+kiln_onnx_step_between(const KilnOnnxSteps *s, KilnValue *a, KilnValue *start, KilnValue *end)
+{
+    return kiln_onnx_step3(s, KILN_OP_slice, NULL, a, start, end);
+}
+
+KilnValue *
 kiln_onnx_step_write(const KilnOnnxSteps *s, KilnValue *buffer, KilnValue *x, KilnValue *at)
 {
     return kiln_onnx_step3(s, KILN_OP_tensor_scatter, NULL, buffer, x, at);
@@ -183,6 +195,12 @@ KilnValue *
 kiln_onnx_step_at_least(const KilnOnnxSteps *s, KilnValue *a, double number)
 {
     return kiln_onnx_step_number(s, KILN_OP_max, a, number);
+}
+
+KilnValue *
+kiln_onnx_step_at_most(const KilnOnnxSteps *s, KilnValue *a, double number)
+{
+    return kiln_onnx_step_number(s, KILN_OP_min, a, number);
 }
 
 KilnValue *

@@ -35,9 +35,12 @@ KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
 KILN_ONNX_ARITHMETIC(pow)
 #undef KILN_ONNX_ARITHMETIC
-/** The absolute value, the root, the sigmoid and log(1 + e^@a). */
+/** @a, or @number where that is less. */
+KilnValue *kiln_onnx_step_at_most(const KilnOnnxSteps *s, KilnValue *a, double number);
+/** The absolute value, the root, the logarithm, the sigmoid and log(1 + e^@a). */
 KilnValue *kiln_onnx_step_abs(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_sqrt(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_log(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_sigmoid(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_softplus(const KilnOnnxSteps *s, KilnValue *a);
 /** The sum along @axis; @keep: it stays as a dim of 1. */
@@ -61,6 +64,9 @@ KilnValue *kiln_onnx_step_slice(const KilnOnnxSteps *s, KilnValue *a, int64_t ax
 /** The same, where the end is a list of one. */
 KilnValue *kiln_onnx_step_slice_to(const KilnOnnxSteps *s, KilnValue *a, int64_t axis,
                                    int64_t start, KilnValue *end);
+/** The list @a from @start to @end, which are lists of one. */
+KilnValue *kiln_onnx_step_between(const KilnOnnxSteps *s, KilnValue *a, KilnValue *start,
+                                  KilnValue *end);
 /** What @indices pick of @a along @axis. */
 KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                  int64_t axis);

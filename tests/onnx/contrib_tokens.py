@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances of tokens, predicted tokens, slices and weights in blobs of com.microsoft, for check_contrib.py."""
+"""Distances of tokens, predicted tokens, slices, weights in blobs, routers and pools of com.microsoft, for check_contrib.py."""
 import numpy as np
 from contrib_case import FLOAT, INT32, INT64, Case, Draw
 
@@ -70,8 +70,39 @@ def products():
                        dims={"a": ["b", "n", k]})
 
 
+def routers():
+    draw = Draw()
+    for dtype in "f4", "f2":
+        x, bias = ("x", draw.floats(2, 3, 8, dtype=dtype)), ("b!", draw.floats(8))
+        tolerance = dict(rtol=2e-3, atol=2e-3) if dtype == "f2" else {}
+        yield Case(f"one group, {dtype}", "MoEGroupRouter", [x, bias], top_k=2, **tolerance)
+        for sums, k in (1, 2), (2, 3), (9, 4), (2, 5):
+            yield Case(f"2 of 4 groups by {sums}, {k} experts, {dtype}", "MoEGroupRouter", [x, bias], top_k=k, n_group=4, topk_group=2,
+                       group_topk=sums, router_sentinel=-50.0, dims={"x": ["b", "s", 8]}, **tolerance)
+        yield Case(f"all scores, {dtype}", "MoEGroupRouter", [x, bias], results=("", "y", "z"), top_k=2, types={"y": FLOAT, "z": FLOAT},
+                   **tolerance)
+
+
+def pools():
+    draw = Draw()
+    for shape, window in ((9,), dict(kernel_shape=[3])), ((9,), dict(kernel_shape=[4], strides=[2], pads=[1, 2])), \
+            ((5, 6), dict(kernel_shape=[2, 3], strides=[1, 2], pads=[1, 0, 0, 1])), ((3, 4, 5), dict(kernel_shape=[2, 2, 2], pads=[1] * 6)):
+        for first in 0, 1:
+            mask = draw.ints(0, 4, (1, 1, *shape), np.int32)
+            mask[(0,) * mask.ndim] = first
+            yield Case(f"{shape}, first {first}", "MaxpoolWithMask", [("x", draw.floats(2, 3, *shape)), ("m", mask)],
+                       dims={"x": ["b", "c", *shape]}, **window)
+    for strides in 1, 2:
+        yield Case(f"strides of {strides}", "ConvTransposeWithDynamicPads",
+                   [("x", draw.floats(1, 2, 5, 6)), ("w!", draw.floats(2, 3, 3, 3)), ("p!", np.array([1, 0, 1, 2], np.int64)),
+                    ("b!", draw.floats(3)) if strides == 1 else None], strides=[strides] * 2, kernel_shape=[3, 3],
+                   dims={"x": ["b", 2, "h", "w"]})
+
+
 def cases():
     yield from distances()
     yield from predictions()
     yield from slices()
     yield from products()
+    yield from routers()
+    yield from pools()

@@ -418,6 +418,28 @@ Test(onnx_contrib_wrong, tokens)
           { "f2,64;u84;l2", "", UNSUPPORTED, "operand 2: numbers that are not known" });
 }
 
+Test(onnx_contrib_wrong, routers_and_pools)
+{
+    CHECK("MoEGroupRouter",
+          { "f3,8;f8", "top_k=9", INVALID, "top_k: expected 1 to 8 experts, found 9" },
+          { "f3,8;f8", "top_k=2 n_group=3", INVALID, "expected n_group to divide 8 experts" },
+          { "f3,8;f8", "top_k=2 n_group=4 topk_group=5", INVALID, "found 4, 5 and 2" },
+          { "f3,8;f1", "top_k=2", SHAPE, "operand 1: expected [8], found f32[1]" },
+          { "f3,8;f8;f8,256", "top_k=2", UNSUPPORTED, "operand 2, the weights of a projection" });
+    CHECK("MaxpoolWithMask",
+          { "f1,2,9;i1,1,9", "kernel_shape=3,3", INVALID,
+            "kernel_shape: expected 1 numbers, found 2" },
+          { "f1,2,9,9;i1,1,9,9", "kernel_shape=3,3 pads=3,0,0,0", INVALID, "fewer pads than that" },
+          { "f1,2,9,9;i1,1,9,8", "kernel_shape=3,3", SHAPE,
+            "operand 1: expected [1,1,9,9], found i32[1,1,9,8]" },
+          { "f1,2,9,9;i1,2,9,9", "kernel_shape=3,3", UNSUPPORTED, "a mask of several channels" },
+          { "f1,2,2,2;i1,1,2,2", "kernel_shape=3,3", SHAPE,
+            "expected a window of at most 2 places, found 3" });
+    CHECK("ConvTransposeWithDynamicPads", { "f1,2,5,5;f2,3,3,3", "", INVALID, "lacks operand 2" },
+          { "f1,2,5,5;f2,3,3,3;l3", "", SHAPE, "operand 2: expected [4], found i64[3]" },
+          { "f1,2,5,5;f2,3,3,3;l4", "", UNSUPPORTED, "pads that are not known" });
+}
+
 Test(onnx_contrib_wrong, inverse)
 {
     CHECK("Inverse", { "f2,3", "", SHAPE, "operand 0: expected [3,3], found f32[2,3]" },

@@ -2,10 +2,14 @@
 /* Operators of com.microsoft whose channels are last, or may be: convolutions, pools and
  * normalizations by groups. Transposes stand around the plain operator; passes move them. */
 #include "graph/graph.h"
+#include "graph/module.h"
+#include "graph/node.h"
+#include "graph/tensor.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/converters.h"
 #include "graph/onnx/steps.h"
+#include "graph/op/conv.h"
 #include "graph/op/norm.h"
 #include "graph/op/pool.h"
 
@@ -25,6 +29,31 @@ kiln_onnx_convert_nhwc_fused_conv(KilnOnnxCall *call, GError **error)
     if (!kiln_onnx_convert_fused_conv(call, error))
         return FALSE;
     return kiln_onnx_set_result(call, 0, kiln_onnx_step_channels_last(&s, call->results[0]));
+}
+
+/* The pads must be known. (x, w, pads, bias) */
+gboolean
+kiln_onnx_convert_conv_transpose_of_pads(KilnOnnxCall *call, GError **error)
+{
+    KilnAttrs_conv_transpose *attrs = kiln_onnx_attrs(call, conv_transpose);
+    const KilnValue *x = kiln_onnx_need(call, 0, error);
+    const KilnValue *value = x ? kiln_onnx_need(call, 2, error) : NULL;
+    if (!value || !kiln_onnx_require_rank(call, 0, 3, KILN_MAX_RANK, error) ||
+        !KILN_ONNX_REQUIRE_DIMS(call, 2, error, 2 * (x->type.rank - 2)))
+        return FALSE;
+    const KilnConstant *constant = kiln_value_constant(value);
+    if (!constant || constant->type.dtype != KILN_DTYPE_i64)
+        return kiln_onnx_unsupported(call, error, "pads that are not known");
+    g_autoptr(GBytes) bytes = kiln_tensor_view(constant->tensor, error);
+    if (!bytes)
+        return FALSE;
+    const size_t size = g_bytes_get_size(bytes);
+    attrs->pads.n = (uint32_t)(size / sizeof *attrs->pads.v);
+    attrs->pads.v =
+        kiln_arena_copy(call->import->module->arena, g_bytes_get_data(bytes, NULL), size);
+    call->operands[2] = kiln_onnx_operand(call, 3);
+    call->n_operands = call->operands[2] ? 3 : 2;
+    return TRUE;
 }
 
 gboolean

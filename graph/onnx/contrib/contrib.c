@@ -3,6 +3,7 @@
 
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/op/reduce.h"
 
 KilnValue *
 kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint32_t i)
@@ -24,6 +25,24 @@ kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs, Kil
                                 .result_name = name };
     KilnNode *node = x ? kiln_node_new(s->call->function, &spec, s->error) : NULL;
     for (uint32_t i = 0; node && i < n; i++)
+        node->results[i].made_up = true;
+    return node ? node->results : NULL;
+}
+
+KilnValue *
+kiln_onnx_step_greatest(const KilnOnnxSteps *s, KilnValue *x, int64_t k)
+{
+    const KilnAttrs_top_k attrs = { .axis = -1, .largest = true, .sorted = true };
+    g_autofree char *name = g_strdup_printf("%s.best", s->call->base);
+    KilnValue *operands[] = { x, kiln_onnx_ints(s->call, "k", &k, 1) };
+    const KilnNodeSpec spec = { .op = KILN_OP_top_k,
+                                .operands = operands,
+                                .n_operands = 2,
+                                .n_results = 2,
+                                .attrs = &attrs,
+                                .result_name = name };
+    KilnNode *node = x ? kiln_node_new(s->call->function, &spec, s->error) : NULL;
+    for (uint32_t i = 0; node && i < 2; i++)
         node->results[i].made_up = true;
     return node ? node->results : NULL;
 }

@@ -11,6 +11,9 @@ KilnValue *kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint
 /** The @n results of a node of @op, which are called after @suffix. NULL: it failed. */
 KilnValue *kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs,
                                   KilnValue *x, uint32_t n, const char *suffix);
+/** Two results of @x: the @k greatest elements along the last axis, and where they are. NULL: it
+ * failed. */
+KilnValue *kiln_onnx_step_greatest(const KilnOnnxSteps *s, KilnValue *x, int64_t k);
 /** @a, whose channels are the last dim, with channels as dim 1, and the way back. */
 KilnValue *kiln_onnx_step_channels_second(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_channels_last(const KilnOnnxSteps *s, KilnValue *a);

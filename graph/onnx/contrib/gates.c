@@ -2,7 +2,6 @@
 /* Gates of com.microsoft: sums, normalizations and projections that a sigmoid weighs. They are
  * computed in f32, and the result is rounded to the type of the operands. */
 #include "graph/graph.h"
-#include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/math.h"

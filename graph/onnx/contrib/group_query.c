@@ -278,7 +278,7 @@ counted_positions(const Group *g)
     const KilnOnnxSteps *s = &g->s;
     KilnValue *at = kiln_onnx_token_positions(s, &g->tokens, g->call->operands[QUERY]);
     KilnValue *end = kiln_onnx_step_sub_number(s, g->tokens.lengths, 1);
-    end = kiln_onnx_step_number(s, KILN_OP_max, end, 0);
+    end = kiln_onnx_step_at_least(s, end, 0);
     return kiln_onnx_step2(s, KILN_OP_min, NULL, at, kiln_onnx_step_unsqueeze(s, end, last, 1));
 }
 

@@ -13,7 +13,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/logic.h"
-#include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 
 #include <float.h>
@@ -120,7 +119,7 @@ keep_open_lengths(const KilnOnnxHeads *self, KilnValue *mask)
     KilnValue *has =
         kiln_onnx_step2(s, KILN_OP_equal, NULL, kiln_onnx_step_extents(s, mask, 0), twice);
     KilnValue *more = kiln_onnx_step_longer(s, mask, 0, kiln_onnx_step_extent(s, self->q, 0));
-    KilnValue *starts = kiln_onnx_step3(s, KILN_OP_slice, NULL, more, batch, twice);
+    KilnValue *starts = kiln_onnx_step_between(s, more, batch, twice);
     starts = kiln_onnx_step_mul(s, starts, kiln_onnx_step_cast(s, has, KILN_DTYPE_i64));
     KilnValue *keep = keep_beside(self, KILN_OP_less, kiln_onnx_step_reshape(s, ends, each, 1));
     return kiln_onnx_step2(s, KILN_OP_and, NULL, keep,

@@ -9,7 +9,6 @@
  *
  * N is I, or twice that where a gate and what it gates stand in one row. */
 #include "graph/graph.h"
-#include "graph/node.h"
 #include "graph/onnx/contrib/bits.h"
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
@@ -17,7 +16,6 @@
 #include "graph/op/activation.h"
 #include "graph/op/bounds.h"
 #include "graph/op/gather.h"
-#include "graph/op/reduce.h"
 #include "graph/op/softmax.h"
 
 #include <math.h>
@@ -196,23 +194,6 @@ check_layers(Experts *e, GError **error)
 
 /* --- the router --- */
 
-/* The @k greatest of each row, and where they are. NULL: it failed. */
-static KilnValue *
-greatest(const Experts *e, KilnValue *shares)
-{
-    const KilnAttrs_top_k attrs = { .axis = -1, .largest = true, .sorted = true };
-    g_autofree char *name = g_strdup_printf("%s.best", e->call->base);
-    KilnValue *operands[] = { shares, kiln_onnx_ints(e->call, "k", &e->k, 1) };
-    const KilnNodeSpec spec = { .op = KILN_OP_top_k,
-                                .operands = operands,
-                                .n_operands = 2,
-                                .n_results = 2,
-                                .attrs = &attrs,
-                                .result_name = name };
-    KilnNode *node = shares ? kiln_node_new(e->call->function, &spec, e->s.error) : NULL;
-    return node ? node->results : NULL;
-}
-
 /* The shares of the experts of each row, from the router's operand. Operand @weights, if there is
  * one, has them; then the router only picks. */
 static gboolean
@@ -227,7 +208,7 @@ find_shares(Experts *e, uint32_t weights)
     if (!kiln_type_equal_dims(&router->type, 0, &e->x->type, 0))
         router = kiln_onnx_step_reshape(s, router, extents, 2);
     KilnValue *all = kiln_onnx_step1(s, KILN_OP_softmax, &last, router);
-    KilnValue *best = greatest(e, all);
+    KilnValue *best = kiln_onnx_step_greatest(s, all, e->k);
     if (!best)
         return FALSE;
     KilnValue *values =

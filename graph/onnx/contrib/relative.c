@@ -12,9 +12,7 @@
 #include "graph/onnx/contrib/cache.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/bounds.h"
 #include "graph/op/logic.h"
-#include "graph/op/math.h"
 
 #include <math.h>
 
@@ -58,11 +56,11 @@ buckets_of(const Relative *r, KilnValue *distances, int64_t buckets)
     const float range = logf((float)r->farthest / (float)exact);
     KilnValue *far = kiln_onnx_step_cast(s, distances, KILN_DTYPE_f32);
     far = kiln_onnx_step_at_least(s, kiln_onnx_step_div_number(s, far, (double)exact), 1);
-    far = kiln_onnx_step_div_number(s, kiln_onnx_step1(s, KILN_OP_log, NULL, far), (double)range);
+    far = kiln_onnx_step_div_number(s, kiln_onnx_step_log(s, far), (double)range);
     far = kiln_onnx_step_mul_number(s, far, (double)(buckets - exact));
     far = kiln_onnx_step_cast(s, far, KILN_DTYPE_i64);
     far = kiln_onnx_step_add_number(s, far, (double)exact);
-    far = kiln_onnx_step_number(s, KILN_OP_min, far, (double)(buckets - 1));
+    far = kiln_onnx_step_at_most(s, far, (double)(buckets - 1));
     return kiln_onnx_step3(s, KILN_OP_where, NULL,
                            kiln_onnx_step_number(s, KILN_OP_less, distances, (double)exact),
                            distances, far);

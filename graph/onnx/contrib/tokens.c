@@ -10,8 +10,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/logic.h"
-#include "graph/op/reduce.h"
-#include "graph/op/slice.h"
 
 enum {
     SOURCE,
@@ -54,15 +52,14 @@ static KilnValue *
 taken_over(const Detector *d)
 {
     const KilnOnnxSteps *s = &d->s;
-    const KilnAttrs_arg_min first = { .axis = 0, .keepdims = true };
     KilnValue *source = d->call->operands[SOURCE], *predicted = d->call->operands[PREDICTED];
     KilnValue *end = kiln_onnx_step_extents(s, source, 0);
-    KilnValue *rest = kiln_onnx_step3(s, KILN_OP_slice, NULL, source, previous(d), end);
+    KilnValue *rest = kiln_onnx_step_between(s, source, previous(d), end);
     KilnValue *same = kiln_onnx_step2(s, KILN_OP_equal, NULL, rest,
                                       kiln_onnx_step_slice(s, predicted, 0, 0, -1, 1));
     same = kiln_onnx_step_concat(s, same, flag(d, false), 0);
-    same = kiln_onnx_step_cast(s, same, KILN_DTYPE_i32);
-    KilnValue *n = kiln_onnx_step1(s, KILN_OP_arg_min, &first, same);
+    KilnValue *other = kiln_onnx_step1(s, KILN_OP_not, NULL, same);
+    KilnValue *n = kiln_onnx_step_arg_max(s, kiln_onnx_step_cast(s, other, KILN_DTYPE_i32), 0);
     return kiln_onnx_step_slice_to(s, predicted, 0, 0, kiln_onnx_step_add_number(s, n, 1));
 }
 
