@@ -219,6 +219,20 @@ kiln_onnx_step_gather_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *
 }
 
 KilnValue *
+kiln_onnx_step_scatter_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                                KilnValue *values, int64_t axis)
+{
+    const KilnAttrs_scatter_elements attrs = { .axis = axis, .reduction = "none" };
+    return kiln_onnx_step3(s, KILN_OP_scatter_elements, &attrs, a, indices, values);
+}
+
+KilnValue *
+kiln_onnx_step_pad_with(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads, KilnValue *value)
+{
+    return kiln_onnx_step3(s, KILN_OP_pad, NULL, a, pads, value);
+}
+
+KilnValue *
 kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads)
 {
     return kiln_onnx_step2(s, KILN_OP_pad, NULL, a, pads);

@@ -77,8 +77,14 @@ KilnValue *kiln_onnx_step_gather_elements(const KilnOnnxSteps *s, KilnValue *a, 
  * an error, too: a gather counts them from the end. */
 KilnValue *kiln_onnx_step_from_front(const KilnOnnxSteps *s, KilnValue *table, int dim,
                                      KilnValue *places);
+/** @a with @values in the places @indices along @axis. */
+KilnValue *kiln_onnx_step_scatter_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                                           KilnValue *values, int64_t axis);
 /** @a with zeros around it: @pads of i64, as Pad has them. */
 KilnValue *kiln_onnx_step_pad(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads);
+/** The same with @value instead of zeros. */
+KilnValue *kiln_onnx_step_pad_with(const KilnOnnxSteps *s, KilnValue *a, KilnValue *pads,
+                                   KilnValue *value);
 /** @a with @more zeros, a scalar, at the end of @axis. */
 KilnValue *kiln_onnx_step_longer(const KilnOnnxSteps *s, KilnValue *a, int64_t axis,
                                  KilnValue *more);

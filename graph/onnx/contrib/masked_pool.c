@@ -6,7 +6,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/expand.h"
 #include "graph/op/logic.h"
 
 #include <float.h>
@@ -109,7 +108,7 @@ padded(const Pool *p, KilnValue *x, KilnValue *value)
         pads[rank + i + 2] = p->pads[p->n + i];
     }
     KilnValue *sizes = kiln_onnx_ints(p->call, "pads", pads, (uint32_t)(2 * rank));
-    return kiln_onnx_step3(&p->s, KILN_OP_pad, NULL, x, sizes, value);
+    return kiln_onnx_step_pad_with(&p->s, x, sizes, value);
 }
 
 /* What all windows have in place @at. */

@@ -15,7 +15,6 @@
 #include "graph/onnx/steps.h"
 #include "graph/op/activation.h"
 #include "graph/op/bounds.h"
-#include "graph/op/gather.h"
 #include "graph/op/softmax.h"
 
 #include <math.h>
@@ -201,8 +200,6 @@ find_shares(Experts *e, uint32_t weights)
 {
     const KilnOnnxSteps *s = &e->s;
     const KilnAttrs_softmax last = { .axis = -1 };
-    const KilnAttrs_gather_elements along = { .axis = 1 };
-    const KilnAttrs_scatter_elements back = { .axis = 1, .reduction = "none" };
     const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(e->x, 0), KILN_ONNX_NUMBER(e->experts) };
     KilnValue *given = kiln_onnx_operand(e->call, weights), *router = e->call->operands[1];
     if (!kiln_type_equal_dims(&router->type, 0, &e->x->type, 0))
@@ -211,14 +208,13 @@ find_shares(Experts *e, uint32_t weights)
     KilnValue *best = kiln_onnx_step_greatest(s, all, e->k);
     if (!best)
         return FALSE;
-    KilnValue *values =
-        given ? kiln_onnx_step2(s, KILN_OP_gather_elements, &along, given, &best[1]) : &best[0];
+    KilnValue *values = given ? kiln_onnx_step_gather_elements(s, given, &best[1], 1) : &best[0];
     if (e->normalizes) {
         KilnValue *sum = kiln_onnx_step_sum(s, values, 1, true);
         values = kiln_onnx_step_div(s, values, sum);
     }
-    e->shares = kiln_onnx_step3(s, KILN_OP_scatter_elements, &back,
-                                kiln_onnx_step_mul_number(s, all, 0), &best[1], values);
+    e->shares = kiln_onnx_step_scatter_elements(s, kiln_onnx_step_mul_number(s, all, 0), &best[1],
+                                                values, 1);
     return e->shares != NULL;
 }
 

@@ -9,7 +9,6 @@
 #include "graph/onnx/contrib/contrib.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/gather.h"
 #include "graph/op/logic.h"
 
 #include <math.h>
@@ -66,14 +65,6 @@ check(Router *r, GError **error)
     return KILN_ONNX_REQUIRE_DIMS(call, 1, error, r->experts);
 }
 
-/* @x, of which row i has @values in the places @at. */
-static KilnValue *
-with_values(const Router *r, KilnValue *x, KilnValue *at, KilnValue *values)
-{
-    const KilnAttrs_scatter_elements along = { .axis = 1, .reduction = "none" };
-    return kiln_onnx_step3(&r->s, KILN_OP_scatter_elements, &along, x, at, values);
-}
-
 /* The scores, but -inf in the groups that a row does not pick. */
 static KilnValue *
 in_groups(const Router *r)
@@ -94,7 +85,7 @@ in_groups(const Router *r)
         return NULL;
     KilnValue *zeros = kiln_onnx_step_mul_number(s, sums, 0);
     KilnValue *ones = kiln_onnx_step_add_number(s, kiln_onnx_step_mul_number(s, picked, 0), 1);
-    KilnValue *mask = with_values(r, zeros, &picked[1], ones);
+    KilnValue *mask = kiln_onnx_step_scatter_elements(s, zeros, &picked[1], ones, 1);
     mask = kiln_onnx_step_unsqueeze(s, kiln_onnx_step_cast(s, mask, KILN_DTYPE_bool), last, 1);
     scores = kiln_onnx_step3(s, KILN_OP_where, NULL, mask, scores,
                              kiln_onnx_scalar(r->call, "none", KILN_DTYPE_f32, -INFINITY));
@@ -116,7 +107,8 @@ routed(const Router *r)
     KilnValue *real = kiln_onnx_step_number(s, KILN_OP_greater, &best[0], -INFINITY);
     shares = kiln_onnx_step3(s, KILN_OP_where, NULL, real, shares, sentinel);
     const KilnOnnxExtent all[] = { KILN_ONNX_DIM(r->share, 0), KILN_ONNX_NUMBER(r->experts) };
-    return with_values(r, kiln_onnx_step_expand(s, sentinel, all, 2), &best[1], shares);
+    return kiln_onnx_step_scatter_elements(s, kiln_onnx_step_expand(s, sentinel, all, 2), &best[1],
+                                           shares, 1);
 }
 
 /* (logits, bias) */
