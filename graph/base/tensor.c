@@ -161,10 +161,8 @@ own_text(KilnTensor *tensor)
 {
     const KilnText *text;
     memcpy(&text, tensor->splat, sizeof text);
-    memset(tensor->splat, 0, sizeof tensor->splat); /* the empty text, where memory runs out */
-    tensor->bytes = text ? kiln_texts_copy(&text, 1, NULL) : NULL;
-    if (tensor->bytes)
-        memcpy(tensor->splat, g_bytes_get_data(tensor->bytes, NULL), sizeof text);
+    tensor->bytes = kiln_texts_own(text);
+    memcpy(tensor->splat, g_bytes_get_data(tensor->bytes, NULL), sizeof text);
 }
 
 KilnTensor *
@@ -298,12 +296,22 @@ kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error)
     return FALSE;
 }
 
+static const KilnText *
+text_of_splat(const KilnTensor *splat)
+{
+    const KilnText *text;
+    memcpy(&text, splat->splat, sizeof text);
+    return text;
+}
+
 /* Elements that hold their texts. */
 static GBytes *
 view_texts(const KilnTensor *tensor, GError **error)
 {
     int64_t n = kiln_type_elements(&tensor->type);
     void *memory;
+    if (tensor->kind == KILN_TENSOR_SPLAT)
+        return kiln_texts_repeat(text_of_splat(tensor), n, error);
     g_autoptr(GBytes) elements =
         kiln_bytes_new(n < 0 ? SIZE_MAX : (size_t)n, sizeof(KilnText *), &memory, error);
     return elements && kiln_tensor_write(tensor, memory, error) ? kiln_texts_copy(memory, n, error)
@@ -357,9 +365,26 @@ kiln_tensor_drain(const KilnTensor *tensor, void *out)
     }
 }
 
+/* A splat is not spread out. */
+static bool
+equals_splat(const KilnTensor *tensor, const KilnTensor *splat)
+{
+    const KilnText *text = text_of_splat(splat);
+    if (tensor->kind == KILN_TENSOR_SPLAT)
+        return kiln_text_equal(text_of_splat(tensor), text);
+    g_autoptr(GBytes) view = kiln_tensor_view(tensor, NULL);
+    const KilnText *const *elements = view ? g_bytes_get_data(view, NULL) : NULL;
+    bool equal = view != NULL;
+    for (int64_t i = 0; equal && i < kiln_type_elements(&tensor->type); i++)
+        equal = kiln_text_equal(elements[i], text);
+    return equal;
+}
+
 static bool
 equal_texts(const KilnTensor *a, const KilnTensor *b)
 {
+    if (a->kind == KILN_TENSOR_SPLAT || b->kind == KILN_TENSOR_SPLAT)
+        return a->kind == KILN_TENSOR_SPLAT ? equals_splat(b, a) : equals_splat(a, b);
     g_autoptr(GBytes) left = kiln_tensor_view(a, NULL);
     g_autoptr(GBytes) right = kiln_tensor_view(b, NULL);
     if (!left || !right)

@@ -109,6 +109,8 @@ new_block(int64_t n, size_t room, const KilnText ***out_elements, char **out_tex
     size_t unit = sizeof(KilnText),
            elements = ((size_t)n * sizeof(KilnText *) + unit - 1) & ~(unit - 1);
     void *memory;
+    if (n < 0 || (size_t)n > SIZE_MAX / 4 / sizeof(KilnText *))
+        elements = SIZE_MAX / 2;
     g_autoptr(GBytes) block = kiln_bytes_new(1, elements + room, &memory, error);
     if (!block)
         return NULL;
@@ -150,6 +152,29 @@ kiln_texts_copy(const KilnText *const *elements, int64_t n, GError **error)
         copies[i] = again ? copies[i - 1] : put(&at, text.text, text.length);
     }
     return g_steal_pointer(&bytes);
+}
+
+GBytes *
+kiln_texts_repeat(const KilnText *element, int64_t n, GError **error)
+{
+    const KilnText text = kiln_text_of(element), **copies;
+    char *at;
+    g_autoptr(GBytes) bytes =
+        new_block(n, text.length ? room_of(text.length) : 0, &copies, &at, error);
+    for (int64_t i = 0; bytes && i < n; i++)
+        copies[i] = i ? copies[0] : put(&at, text.text, text.length);
+    return g_steal_pointer(&bytes);
+}
+
+GBytes *
+kiln_texts_own(const KilnText *element)
+{
+    const KilnText text = kiln_text_of(element);
+    const size_t head = sizeof(KilnText); /* room of the element, too */
+    char *block = g_malloc0(2 * head + text.length + 1), *at = block + head;
+    const KilnText *copy = put(&at, text.text, text.length);
+    memcpy(block, &copy, sizeof copy);
+    return g_bytes_new_with_free_func(block, sizeof copy, g_free, block);
 }
 
 GBytes *

@@ -14,6 +14,39 @@ Test(ref_text, concat_broadcasts)
     case_gives_texts(c, 4, TEXTS("ax", "a", "x", ""));
 }
 
+/* Neighbours of the same strings have one result, which takes memory once. */
+Test(ref_text, equal_strings_share_the_result)
+{
+    const KilnInstrKind kinds[] = { KILN_INSTR_string_concat, KILN_INSTR_string_normalizer,
+                                    KILN_INSTR_string_split };
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(RefCase) c = case_new(kinds[i]);
+        const uint32_t in = kinds[i] == KILN_INSTR_string_normalizer ? 2 : 1;
+        if (kinds[i] == KILN_INSTR_string_split)
+            case_out(c, KILN_DTYPE_string, DIMS(3, 1));
+        else
+            case_out(c, KILN_DTYPE_string, DIMS(3));
+        if (kinds[i] == KILN_INSTR_string_normalizer) {
+            CASE_ATTRS(c, string_normalizer)->case_change_action = "UPPER";
+            case_out(c, KILN_DTYPE_i64, DIMS(1));
+        }
+        case_texts(c, DIMS(3), TEXTS("ab", "ab", "cd"));
+        if (kinds[i] == KILN_INSTR_string_concat)
+            case_texts(c, DIMS(1), TEXTS("x"));
+        if (kinds[i] == KILN_INSTR_string_split) {
+            CASE_ATTRS(c, string_split)->delimiter = ",";
+            CASE_ATTRS(c, string_split)->maxsplit = -1;
+        }
+        const KilnText **x = c->data[in];
+        x[1] = x[0];
+        cr_assert_null(case_run(c));
+        const KilnText *const *result = c->data[0];
+        cr_expect_eq(result[0], result[1]);
+        cr_expect_neq(result[1], result[2]);
+        cr_expect(kiln_text_of(result[0]).length >= 2 && kiln_text_of(result[2]).length >= 2);
+    }
+}
+
 Test(ref_text, equal_broadcasts)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_equal);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of type string: their texts, blocks, heaps and tensors. */
+#include "graph/base/alloc.h"
+#include "graph/base/budget.h"
 #include "graph/error.h"
 #include "graph/tensor.h"
 #include "graph/texts.h"
@@ -172,6 +174,41 @@ Test(texts, equal_elements_are_a_splat)
     cr_expect(kiln_tensor_equal(copy, again));
     g_autoptr(KilnTensor) blank = kiln_tensor_new_splat(&pair, 0);
     cr_expect_not(kiln_tensor_equal(copy, blank));
+}
+
+/* Splats of a million strings take no memory for each, and keep their text where memory is out. */
+Test(texts, splats_are_not_spread_out)
+{
+    const KilnType million = { .dtype = KILN_DTYPE_string, .rank = 1, .dims = { 1000000 } };
+    const KilnText *element = &ab, *other = &a;
+    const KilnLimits limits = { .bytes = 1 };
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&limits);
+    KilnBudget *before = kiln_budget_enter(budget);
+    g_autoptr(KilnTensor) x = kiln_tensor_new_splat_bits(&million, &element);
+    g_autoptr(KilnTensor) y = kiln_tensor_new_splat_bits(&million, &element);
+    g_autoptr(KilnTensor) z = kiln_tensor_new_splat_bits(&million, &other);
+    const uint64_t calls = kiln_alloc_count();
+    cr_expect(kiln_tensor_equal(x, y));
+    cr_expect_not(kiln_tensor_equal(x, z));
+    cr_expect_eq(kiln_alloc_count(), calls);
+    kiln_budget_leave(before);
+    const KilnText *text;
+    memcpy(&text, x->splat, sizeof text);
+    cr_expect(kiln_text_equal(text, &ab));
+}
+
+/* A view has one text, and one block. */
+Test(texts, views_of_splats_share_the_text)
+{
+    const KilnText *element = &ab;
+    g_autoptr(KilnTensor) splat = kiln_tensor_new_splat_bits(&pair, &element);
+    const uint64_t calls = kiln_alloc_count();
+    g_autoptr(GBytes) view = kiln_tensor_view(splat, NULL);
+    cr_expect_eq(kiln_alloc_count(), calls + 1);
+    const KilnText *const *found = g_bytes_get_data(view, NULL);
+    cr_expect_eq(found[0], found[1]);
+    g_autoptr(KilnTensor) data = kiln_tensor_new_data(&pair, view, NULL);
+    cr_expect(kiln_tensor_equal(data, splat) && kiln_tensor_equal(splat, data));
 }
 
 Test(texts, tensors_refuse_what_is_no_string)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* string_concat: each string of operand 1 with that of operand 2 behind it. equal, of strings:
- * equal bytes. */
+/* string_concat: each string of operand 1 with that of operand 2 behind it. Neighbours of the same
+ * two strings share the result: constants of equal strings have one. equal, of strings: equal
+ * bytes. */
 #include "backends/ref/kernel.h"
 
 /* The string of operand @k that belongs to @index of the result. */
@@ -18,10 +19,17 @@ kiln_ref_string_concat(const KilnKernelArgs *args)
     const KilnText **result = args->data[0];
     const int64_t n = ref_elements(out);
     int64_t index[KILN_MAX_RANK] = { 0 };
+    const KilnText *left = NULL, *right = NULL;
     for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
-        const KilnText *left = load(args, 1, index), *right = load(args, 2, index);
+        const bool again = i && left == load(args, 1, index) && right == load(args, 2, index);
+        left = load(args, 1, index);
+        right = load(args, 2, index);
         const KilnText a = kiln_text_of(left), b = kiln_text_of(right);
         char *bytes;
+        if (again) {
+            result[i] = result[i - 1];
+            continue;
+        }
         if (!a.length || !b.length) {
             result[i] = a.length ? left : right;
             continue;

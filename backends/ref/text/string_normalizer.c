@@ -74,6 +74,11 @@ kiln_ref_string_normalizer(const KilnKernelArgs *args)
         char *bytes;
         if (is_stopword(attrs, text))
             continue;
+        if (kept && i && x[i] == x[i - 1]) { /* no stopword, as the one before */
+            result[kept] = result[kept - 1];
+            kept++;
+            continue;
+        }
         if (change == keep) {
             result[kept++] = x[i];
             continue;

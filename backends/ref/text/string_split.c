@@ -107,6 +107,11 @@ kiln_ref_string_split(const KilnKernelArgs *args)
     const int64_t most = out->dims[out->rank - 1];
     for (int64_t i = 0; i < ref_elements(ref_type(args, 1)); i++) {
         Splitter s = splitter_new(attrs->delimiter, attrs->maxsplit, kiln_text_of(x[i]));
+        if (i && x[i] == x[i - 1]) {
+            for (int64_t k = i * most; k < (i + 1) * most; k++)
+                result[k] = result[k - most];
+            continue;
+        }
         for (int64_t k = 0; k < most; k++) {
             KilnText part = { "", 0 };
             next_part(&s, &part);

@@ -29,6 +29,10 @@ gboolean kiln_texts_check(const KilnText *const *elements, int64_t n, const char
 /** Copies @n elements and their texts into one block. The bytes are the elements, and hold the
  * texts. */
 GBytes *kiln_texts_copy(const KilnText *const *elements, int64_t n, GError **error);
+/** The same for @n elements that are all @element. */
+GBytes *kiln_texts_repeat(const KilnText *element, int64_t n, GError **error);
+/** The same for one element, from memory that does not fail and counts in no budget. */
+GBytes *kiln_texts_own(const KilnText *element);
 /** As files store elements: n + 1 offsets of 64 bits, from 0 on, then the bytes of all texts. */
 GBytes *kiln_texts_store(const KilnText *const *elements, int64_t n, GError **error);
 /** The elements that @bytes store, as kiln_texts_copy() makes them. KILN_ERROR_FORMAT where they do
