@@ -84,6 +84,14 @@ Test(cpu_sample, roi_align_fails)
     cpu_agrees(nothing, exact, "nothing to sample");
 }
 
+Test(cpu_sample, roi_align_without_bins)
+{
+    g_autoptr(RefCase) c = align_case(pictures[0], (int64_t[]){ 0, 3 }, "max", true, 2);
+    cpu_agrees(c, exact, "no rows of bins");
+    g_autoptr(RefCase) thin = align_case(pictures[0], (int64_t[]){ 3, 0 }, "avg", true, 0);
+    cpu_agrees(thin, exact, "no columns of bins");
+}
+
 /* Tables of gigabytes are not made: the reference needs none. */
 Test(cpu_sample, large_tables_fall_back)
 {
@@ -207,6 +215,16 @@ Test(cpu_sample, deform_conv_of_strange_places)
     for (int i = 0; i < 32; i++)
         offsets[i] = (float)(i % 3 - 1);
     cpu_agrees(c, summed, "whole numbers");
+}
+
+Test(cpu_sample, deform_conv_of_empty_kernels)
+{
+    const Deform d = { { 1, 2, 4, 4 }, { 0, 1 }, { 5, 4 }, 2, 1, 1, 1, 0, 1, true, false };
+    g_autoptr(RefCase) c = deform_case(&d);
+    cpu_agrees(c, exact, "an empty kernel");
+    g_autoptr(RefCase) none = deform_case(
+        &(Deform){ { 0, 2, 4, 4 }, { 1, 1 }, { 4, 4 }, 2, 1, 1, 1, 0, 1, true, true });
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &none->instr));
 }
 
 /* An offset that f32 loses beside the number of the kernel element. */
