@@ -147,3 +147,10 @@ Test(cpu_scatter, running_sums_and_products)
         }
     }
 }
+
+/* Axes that are counted from the last one. */
+Test(cpu_scatter, running_sums_along_negative_axes)
+{
+    for (int k = 0; k < 12; k++)
+        try_cumulative(KILN_INSTR_cum_sum, KILN_DTYPE_f32, -1 - k % 3, k / 3);
+}

@@ -5,6 +5,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/cumulative.h"
+#include "graph/type.h"
 
 enum {
     TASK_ELEMENTS = 1 << 14,
@@ -69,9 +70,10 @@ loop_of(KilnDType dtype)
 }
 
 static const char *
-run(const KilnKernelArgs *args, Running r, int64_t axis, bool product)
+run(const KilnKernelArgs *args, Running r, int64_t stated, bool product)
 {
     const KilnType *type = cpu_type(args->instr, 1);
+    const int axis = kiln_type_axis(type, stated);
     const KilnCpuCumulatives *loops = kiln_cpu_cumulatives();
     if (kiln_type_elements(type) == 0)
         return NULL;
