@@ -7,10 +7,13 @@
 
 #include "backends/cpu/elementwise/wide_functions.h"
 #include "backends/cpu/reduce/fold.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "graph/kiln-types.h"
 
 enum {
-    FOLD_LANES = 16
+    FOLD_LANES = 16,
+    EXTREME_LANES =
+        32, /* a comparison and a choice wait for each other: more of them run at once */
 };
 
 /* A: what is accumulated; field: where it lies. @start changes nothing. @of is applied to an
@@ -61,30 +64,42 @@ EXTREMES(i64, int64_t, s, INT64_MIN, INT64_MAX)
 EXTREMES(u64, uint64_t, u, 0, UINT64_MAX)
 EXTREMES(i32, int32_t, s, INT32_MIN, INT32_MAX)
 SUMS(f64, double, double, f, __builtin_fabs(e))
-/* A NaN on either side stays. */
+/* A NaN on either side stays. Two numbers are looked at together: they compare if none is NaN. */
 #define EXTREME_F64(fold, before)                                                                  \
     static void row_##fold##_f64(const void *data, int64_t n, KilnCpuFolded *folded)               \
     {                                                                                              \
+        enum {                                                                                     \
+            N = EXTREME_LANES,                                                                     \
+            HALF = N / 2,                                                                          \
+        };                                                                                         \
         const double *from = data;                                                                 \
-        double lanes[FOLD_LANES], a = folded->f;                                                   \
-        int64_t odd[FOLD_LANES] = { 0 }, any = 0, i = 0;                                           \
-        for (int k = 0; k < FOLD_LANES; k++)                                                       \
+        double lanes[N], a = folded->f;                                                            \
+        int64_t odd[HALF] = { 0 }, any = 0, i = 0;                                                 \
+        for (int k = 0; k < N; k++)                                                                \
             lanes[k] = a;                                                                          \
-        for (; i + FOLD_LANES <= n; i += FOLD_LANES) {                                             \
-            for (int k = 0; k < FOLD_LANES; k++) {                                                 \
-                const double x = from[i + k];                                                      \
-                lanes[k] = lanes[k] before x ? lanes[k] : x;                                       \
-                odd[k] |= x != x;                                                                  \
+        for (; i + N <= n; i += N) {                                                               \
+            for (int k = 0; k < HALF; k++) {                                                       \
+                const double x = from[i + k], y = from[i + HALF + k];                              \
+                const double b = lanes[k], c = lanes[HALF + k];                                    \
+                lanes[k] = b before x ? b : x;                                                     \
+                lanes[HALF + k] = c before y ? c : y;                                              \
+                odd[k] |= __builtin_isunordered(x, y);                                             \
             }                                                                                      \
         }                                                                                          \
         for (; i < n; i++) {                                                                       \
             any |= from[i] != from[i];                                                             \
             a = a before from[i] ? a : from[i];                                                    \
         }                                                                                          \
-        for (int k = 0; k < FOLD_LANES; k++) {                                                     \
-            any |= odd[k];                                                                         \
-            a = a before lanes[k] ? a : lanes[k];                                                  \
+        UNROLLED                                                                                   \
+        for (int half = HALF; half > 0; half /= 2) {                                               \
+            UNROLLED                                                                               \
+            for (int k = 0; k < half; k++) {                                                       \
+                lanes[k] = lanes[k] before lanes[half + k] ? lanes[k] : lanes[half + k];           \
+                odd[k] |= half < HALF ? odd[half + k] : 0;                                         \
+            }                                                                                      \
         }                                                                                          \
+        any |= odd[0];                                                                             \
+        a = a before lanes[0] ? a : lanes[0];                                                      \
         folded->f = any || folded->f != folded->f ? __builtin_nan("") : a;                         \
     }                                                                                              \
     static void columns_##fold##_f64(const void *data, int64_t n, KilnCpuFolded *folded)           \
