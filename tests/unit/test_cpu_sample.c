@@ -222,8 +222,8 @@ Test(cpu_sample, deform_conv_of_empty_kernels)
     const Deform d = { { 1, 2, 4, 4 }, { 0, 1 }, { 5, 4 }, 2, 1, 1, 1, 0, 1, true, false };
     g_autoptr(RefCase) c = deform_case(&d);
     cpu_agrees(c, exact, "an empty kernel");
-    g_autoptr(RefCase) none = deform_case(
-        &(Deform){ { 0, 2, 4, 4 }, { 1, 1 }, { 4, 4 }, 2, 1, 1, 1, 0, 1, true, true });
+    g_autoptr(RefCase) none =
+        deform_case(&(Deform){ { 0, 2, 4, 4 }, { 1, 1 }, { 4, 4 }, 2, 1, 1, 1, 0, 1, true, true });
     cr_expect_null(kiln_target_find(kiln_cpu_target(), &none->instr));
 }
 

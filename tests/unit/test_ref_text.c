@@ -2,6 +2,7 @@
 /* Reference kernels of strings. */
 #include "graph/attr.h"
 #include "graph/kiln-types.h"
+#include "graph/texts.h"
 #include "ir/instr.h"
 #include "tests/unit/ref_case.h"
 
