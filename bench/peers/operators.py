@@ -189,7 +189,7 @@ def reductions():
 
 
 def regions(n, most, shape, pictures=1):
-    """Corners of n regions in a picture of this height and width, and the picture of each."""
+    """The corners of n regions in pictures of this height and width, and the number of the picture of each region."""
     r = np.random.default_rng(7)
     corners = r.uniform(0, 1, (n, 2)) * (shape[1], shape[0])
     extents = r.uniform(0.05, most, (n, 2)) * (shape[1], shape[0])
@@ -241,7 +241,7 @@ def others():
 
 
 def narrow():
-    """Shapes that leave vectors little to do, and operators that models have once."""
+    """Shapes with rows that are too short for vectors, and operators that a model has only once."""
     weights = np.full((64, 1, 4, 4), 0.25, np.float32)
     boxes = np.sort(np.random.default_rng(7).uniform(0, 100, (1, 1000, 2, 2)), axis=2).reshape(1, 1000, 4).astype(np.float32)
     yield Probe("BatchNormalization", "(4096, 512)", [(4096, 512)], [np.full(512, x, np.float32) for x in (2, 0.5, 0.1, 1)], opset=15)

@@ -125,7 +125,7 @@ class Compare(CliTest):
         self.assertEqual([row["name"] for row in found["diverging"]], ["bn3.out"])
 
     def test_a_loop_has_values_of_one_name(self):
-        """Those of one iteration are compared. The number of iterations may differ."""
+        """Values are compared iteration by iteration. One side may have more iterations."""
         for folder, numbers in (("a", (1, 2, 3)), ("b", (1, 2, 3)), ("c", (1, 5, 3, 4))):
             for i, number in enumerate(numbers):
                 self.write(f"{folder}/{i:04}-v.npy", npy("<f4", (1,), floats(number)))

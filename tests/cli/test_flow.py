@@ -58,7 +58,7 @@ class Flow(CliTest):
                     self.run_set(program, names, data)
 
     def test_files_refuse_ranks_that_a_run_decides(self):
-        """Each value of the condition has a program of its own."""
+        """Such a model has one program for each value of the condition, so that it has no file."""
         self.fails(2, "if_ranks/model.onnx: cannot be saved: expected shapes that depend on no value of a run, found ones that depend on the value of input", "compile", CASES / "if_ranks/model.onnx", "-o",
                    self.dir / "if_ranks.kiln-program")
 
@@ -91,7 +91,7 @@ class Flow(CliTest):
                 self.assertIn("0 not supported", self.kiln("check", path))
 
     def dump(self, iteration):
-        """The names of what is dumped of a loop in a loop, which runs 12 times 12 times."""
+        """The names of the values that are dumped. The model has a loop in a loop; both run 12 times."""
         folder = self.dir / f"values-{iteration}"
         options = ("--iteration", iteration) if iteration else ()
         self.kiln("run", "nested.kiln", "-i", "n=n.npy", "--random", "1", "--dump-values", folder, *options)
@@ -123,7 +123,7 @@ class Flow(CliTest):
         self.fails(2, "--iteration 1: expected --dump-values, whose values it chooses", *command, "1")
 
     def test_time_limits_end_loops(self):
-        """It would never end."""
+        """Without the limit this loop never ends."""
         path = self.write("endless.kiln", """graph @g(%x: i64[]) {
   %y = loop(_, _, %x) body(%i: i64[], %go: bool[], %a: i64[]) {
     %b = add(%a, %i) : i64[]

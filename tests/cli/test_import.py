@@ -136,7 +136,7 @@ class Fused(CliTest):
 
 
 class Decoder(CliTest):
-    """GroupQueryAttention as decoders have it: the mask of all tokens says how many there are. One program serves the
+    """GroupQueryAttention as decoders use it. The mask gives the number of tokens. One program serves the
     prompt, steps with a cache that grows, and a cache that is a longer buffer."""
 
     def model(self, *attributes):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ImageDecoder: formats, pixel formats, pictures whose size the data decide, and damaged ones."""
+"""ImageDecoder: file formats, pixel formats, pictures whose size is known only in the run, and damaged pictures."""
 import base64
 import struct
 import unittest
@@ -217,7 +217,7 @@ class Pictures(CliTest):
         self.fails(FAILED, "found one that is damaged", *self.run_on(jpeg2000()[:-6]))
 
     def test_libraries(self):
-        """Formats whose libraries may be missing: then the error names them."""
+        """The libraries of some formats may be missing. The error names the one that is missing."""
         for name, picture, expected in (("JPEG", JPEG, ((7, 9, 3), bytes([200, 100, 50]) * 63)),
                                         ("JPEG 2000", JPEG2000, ((7, 9, 3), bytes([200, 100, 50]) * 63)),
                                         ("WebP", WEBP, ((7, 9, 3), bytes([200, 100, 50]) * 63)), ("TIFF", tiff(), ((2, 3, 3), RGB))):
@@ -234,7 +234,7 @@ class Pictures(CliTest):
             self.assertEqual(self.decode(data), ((0, 0, 3), b""))
 
     def test_damage(self):
-        """Cut off anywhere, and with each byte changed, a picture gives pixels, none, or an error."""
+        """A picture is cut off at each byte, and each byte is changed. The result is pixels, no pixels, or an error."""
         for picture in (png(3, 2, 8, 2, rows(RGB, 9)), bmp(24, rows(BGR, 9)), b"P6 3 2 255\n" + RGB, JPEG, JPEG2000, WEBP, tiff()):
             step = max(1, len(picture) // 12)
             for i in range(1, len(picture), step):

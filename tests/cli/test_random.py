@@ -103,7 +103,7 @@ class Random(CliTest):
         self.assertEqual(self.draw("--seed", "1", file="again.onnx"), want)
 
     def test_multinomial(self):
-        """Classes come about as often as they must, whatever their number of draws; those without a chance never do."""
+        """Each class is drawn about as often as its probability says. A class with probability 0 is never drawn."""
         chances = [0.5, 0.2, 0.0, 0.3]
         logits = [math.log(p) if p else -1000.0 for p in chances]
         attributes = [onnx.int_attribute("sample_size", 4000), onnx.int_attribute("dtype", onnx.INT64)]

@@ -109,7 +109,7 @@ class Strings(CliTest):
         self.assertEqual(document["outputs"][0]["first"], ["abc!", "ä1!"])
 
     def test_zero_bytes(self):
-        """A zero is a character like any other."""
+        """A zero byte does not end a string."""
         self.write("x.pb", texts_tensor("x", [2], "a\0b", "\0"))
         self.write("x.npy", npy("<U3", (2,), wide(3, "a\0b", "c")))
         self.write("b.npy", npy("|S3", (2,), b"a\0bc\0\0"))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exports the models of models.py and compares `kiln run` with onnxruntime, whose optimizations are off: with the
-default pipeline, without passes, and on the reference kernels. Boxes are compared as a set.
+"""Exports the models of models.py, and compares `kiln run` with onnxruntime, whose optimizations are off. Kiln runs each
+model with the default pipeline, without passes, and on the reference kernels. Boxes are compared as a set.
 
     check_exports.py KILN DIR [NAME…]
 
-DIR keeps what was exported. A Python with the packages of VERSIONS is needed: that of KILN_EXPORTS_PYTHON, that of
-build/exports-venv, which `scripts/test --full` makes, or the one that runs this. If none has them, the exit status is
-77."""
+DIR keeps the exported models. A Python with the packages of VERSIONS is needed. The first one of these that has them is
+taken: the one that KILN_EXPORTS_PYTHON names, that of build/exports-venv, which `scripts/test --full` makes, and the one
+that runs this. If none has them, the exit status is 77."""
 import json
 import os
 import pathlib
@@ -27,7 +27,7 @@ LEAST_BOXES = 8   # of a detector, which keeps up to 24
 
 
 def found_versions(python):
-    """The version of each package, as far as @python has it."""
+    """The version of each package of VERSIONS that @python has."""
     code = ("import json, sys\nfrom importlib.metadata import PackageNotFoundError, version\nfound = {}\n"
             "for name in sys.argv[1:]:\n    try:\n        found[name] = version(name).split('+')[0]\n"
             "    except PackageNotFoundError:\n        pass\nprint(json.dumps(found))")
@@ -44,7 +44,7 @@ def is_near(a, b, scale):
 
 
 def compare_plain(wanted, found):
-    """What differs, or an empty text. Of nothing, a text too."""
+    """What differs, or an empty text. If there is nothing to compare, the text says so."""
     import numpy as np
     if not any(a.size for a in wanted):
         return "nothing was compared: there are no elements"
@@ -59,13 +59,13 @@ def compare_plain(wanted, found):
 
 
 def rows_of(names, outputs):
-    """One row for each box: its corners, score and label, and what else there is of it."""
+    """One row for each box: corners, score, label, and the elements of its other outputs."""
     import numpy as np
     if names == ["output0"]:
         return outputs[0].reshape(-1, outputs[0].shape[-1])
     values = dict(zip(names, outputs))
     first = [values[name].reshape(len(values["boxes"]), -1).astype(np.float32) for name in ("boxes", "scores", "labels")]
-    # The best place of a keypoint jumps where two are as good: its score does not.
+    # Two places of a keypoint may be equally good. Its score does not depend on which one is chosen.
     others = [values[name].reshape(len(values["boxes"]), -1) for name in names
               if name not in ("boxes", "scores", "labels", "keypoints")]
     return np.concatenate(first + others, 1)
@@ -80,7 +80,7 @@ def compare_boxes(names, wanted, found):
     if a.shape != b.shape:
         return f"expected {a.shape[0]} boxes, found {b.shape[0]}"
     scores = np.sort(a[:, 4])[::-1]
-    # Below the last score lie others, which may be as good. Of equal scores, suppression may keep any.
+    # A box with the last score may replace another one with this score. Of boxes with equal scores, any may be kept.
     certain = [row for row in a if row[4] > scores[-1] + GAP and np.count_nonzero(scores == row[4]) == 1]
     if not certain:
         return f"nothing was compared: no score of {len(a)} boxes stands alone above the last one"
@@ -98,7 +98,7 @@ def compare(names, wanted, found):
 
 
 def run_kiln(kiln, path, inputs, way):
-    """The outputs, or the message."""
+    """A list of outputs, or the error message."""
     import numpy as np
     with tempfile.TemporaryDirectory() as folder:
         command = [kiln, "run", str(path), *way, "--npy", "-o", folder, "--quiet"]
@@ -112,7 +112,7 @@ def run_kiln(kiln, path, inputs, way):
 
 
 def prepare(name, folder):
-    """Exports the model once. Its path, and the files of its inputs."""
+    """Exports the model, unless DIR has it. Returns its path and the files of its inputs."""
     import numpy as np
     from models import MODELS
     path, done = folder / f"{name}.onnx", folder / f"{name}.json"

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class Greedy(nn.Module):
-    """One word after the other, up to a limit or the word 7."""
+    """Adds one word after the other, until there are as many as the limit, or until the word is 7."""
 
     def __init__(self, words=50, width=32):
         super().__init__()
@@ -76,7 +76,7 @@ class StateScan(nn.Module):
 
 
 class Selected(nn.Module):
-    """Rows that data selects decide which branch is taken."""
+    """Data selects rows, and these decide which branch is taken."""
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x[x.sum(1) > 0]

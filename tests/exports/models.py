@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models as exporters write them, with random weights from a seed: each function of MODELS exports one to a path and
-returns its inputs by name. Scores are spread so that many boxes survive and many are suppressed."""
+"""Models as exporters write them, with random weights from a seed. Each function of MODELS exports a model to a path, and
+returns its inputs by name. Scores are spread, so that many boxes are kept and many are suppressed."""
 import os
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ def last_layer(module):
 
 
 def heads(model, name):
-    """What gives logits and offsets of boxes: layer, spread and mean of what it should give."""
+    """The layers that give logits and offsets of boxes. Each has the spread and the mean that its output should have."""
     if name.startswith("ssd"):
         return [(last_layer(layer), 2.0, 0.0) for layer in model.head.classification_head.module_list] + \
                [(last_layer(layer), 0.5, 0.0) for layer in model.head.regression_head.module_list]
@@ -40,7 +40,7 @@ def heads(model, name):
 
 
 def settle(model, name, picture):
-    """One run gives norms the statistics of what they see, and heads the spread that they should have."""
+    """Runs the model once. Each norm gets the statistics of its input, and each head the spread that it should have."""
     import torch
     hooks, done = [], set()
 

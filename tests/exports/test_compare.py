@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_exports.py finds what differs, and refuses to call right what it did not compare."""
+"""check_exports.py finds what differs. It fails if it could not compare anything."""
 import pathlib
 import sys
 import unittest

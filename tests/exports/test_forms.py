@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models in the forms that exporters of detectors write: data decides a shape, and the shape comes back in a
-roundabout way. Each one runs with the default pipeline, without passes, and on the reference kernels."""
+"""Small models in the forms that exporters of detectors write. Data decides a shape, and other nodes compute with it.
+Each model runs with the default pipeline, without passes, and on the reference kernels."""
 import pathlib
 import struct
 import sys
@@ -41,7 +41,7 @@ class Model:
         return out
 
     def count(self):
-        """How many elements of x are above 0: a list of one number."""
+        """A list of one number: how many elements of x are above 0."""
         positive = self.add("Cast", self.add("Greater", "x", self.floats(0, dims=[])), attributes=[
             int_attribute("to", INT64)])
         return self.add("ReduceSum", positive, self.ints(0))
@@ -69,7 +69,7 @@ def counted(n):
 
 
 def chosen(*flags):
-    """Six rows, of which those with a flag are above 0."""
+    """Six rows. Those with a flag are above 0, the others are not."""
     return [number for i, flag in enumerate(flags) for number in ((i + 1) * (1 if flag else -1), 10 * (i + 1))]
 
 
@@ -109,7 +109,7 @@ class Forms(CliTest):
         return self.write("m.onnx", encoded)
 
     def test_a_list_without_elements(self):
-        """`torch.flatten` of what is selected: the dims in front of the first are none."""
+        """`torch.flatten` of what is selected. The list of the dims in front of the first one is empty."""
         m = Model()
         rows = m.rows()
         none = m.add("Slice", m.add("Shape", rows), m.ints(0), m.ints(0), m.ints(0))
@@ -120,7 +120,7 @@ class Forms(CliTest):
             self.expect(path, {"x": (chosen(*flags), [6, 2])}, [len(kept)], kept)
 
     def test_paddings_that_are_turned_around(self):
-        """`torch.nn.functional.pad` up to six rows: its list goes from the last dim to the first."""
+        """`torch.nn.functional.pad` up to six rows. Its list of paddings begins with the last dim."""
         m = Model()
         rows = m.rows()
         lack = m.add("Sub", m.ints(6), m.dim(rows, 0))
@@ -134,7 +134,7 @@ class Forms(CliTest):
             self.expect(path, {"x": (chosen(*flags), [6, 2])}, [6, 2], kept + [0] * (12 - len(kept)))
 
     def test_shapes_that_data_computes(self):
-        """A dim is known, computed, left over as -1, computed as -1, or computed as 0, which copies."""
+        """A dim is known, computed, stated as -1, computed as -1, or computed as 0, which copies a dim."""
         def minus_one(m, n):
             return m.add("Sub", n, m.add("Add", n, m.ints(1)))
 
@@ -175,7 +175,7 @@ class Forms(CliTest):
                     self.expect(path, {"x": (counted(count), [LONG])}, [len(numbers)], numbers, form="q")
 
     def test_a_constant_in_a_roundabout_way(self):
-        """Passes find out that the number is always 3."""
+        """Only passes find out that the number is always 3."""
         m = Model()
         n = m.add("Squeeze", m.count())
         m.add("Range", n, m.add("Add", n, m.ints(3, dims=[])), m.ints(1, dims=[]), out="y")
@@ -198,7 +198,7 @@ class Forms(CliTest):
                         flat(rows))
 
     def test_dims_in_ways_that_nobody_follows(self):
-        """A running sum of the dims of what is selected, beside a dim that is known and a dim that is an expression."""
+        """A running sum over dims: one that data decides, one that is known, and one that is an expression."""
         m = Model()
         rows = m.rows()
         sums = m.add("CumSum", m.add("Shape", rows), m.ints(0, dims=[]))
@@ -209,7 +209,7 @@ class Forms(CliTest):
             self.expect(path, {"x": (chosen(*flags), [6, 2])}, [n, n, n + 2, 1], [0] * (n * n * (n + 2)))
 
     def test_parts_that_only_data_shows_to_be_equal(self):
-        """What is selected, and as many rows as there are elements above 0 in the first column."""
+        """Selected rows are joined with as many rows as the first column has elements above 0."""
         m = Model()
         rows = m.rows()
         first = m.add("Gather", rows, m.ints(0, dims=[]), attributes=[int_attribute("axis", 1)])
@@ -233,7 +233,7 @@ class Forms(CliTest):
             self.assertIn("expected", self.kiln_err("run", path, "-i", f"x={x}", *way, status=FAILED))
 
     def test_boxes_of_no_class_have_a_branch(self):
-        """`batched_nms`: no box is left, or some are; the result is a list of places either way."""
+        """`batched_nms` has a branch for no boxes. Both branches return a list of places."""
         m = Model()
         rows = m.rows()
         empty = m.add("Equal", m.add("ReduceProd", m.add("Shape", rows), attributes=[int_attribute("keepdims", 0)]),

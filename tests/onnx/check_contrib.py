@@ -94,7 +94,7 @@ def check(kiln, case):
 
 
 def why_not(python):
-    """Why @python cannot run the cases, or an empty text. A folder called onnx on its path is a package, too, but empty."""
+    """Why @python cannot run the cases, or an empty text. A folder that is called onnx can be imported, but is empty."""
     code = f"import {', '.join(PACKAGES)}; onnx.TensorProto, onnxruntime.InferenceSession"
     try:
         result = subprocess.run([python, "-B", "-c", code], capture_output=True, text=True, check=False)
@@ -104,10 +104,10 @@ def why_not(python):
 
 
 def find_python():
-    """A Python that can run the cases, or None; and why the others cannot."""
+    """A Python that can run the cases, or None. Also the reasons why others cannot."""
     named = os.environ.get("KILN_ONNX_PYTHON")
     venvs = [str(BUILD / venv / "bin/python") for venv in ("onnx-venv", "exports-venv")]
-    others = [] if named == "" else [named, *filter(os.path.exists, venvs)]  # empty: this one was chosen
+    others = [] if named == "" else [named, *filter(os.path.exists, venvs)]  # empty: this Python was chosen
     reasons = []
     for python in filter(None, (*others, sys.executable)):
         reason = why_not(python)

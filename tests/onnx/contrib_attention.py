@@ -128,7 +128,7 @@ def sparse(label, batch=1, rows=1, past=0, lengths=None, layouts=2, pairs=0, pac
 
 
 def in_place(case):
-    """Sets the results of a kernel that wants the cache and the result in one buffer."""
+    """Sets the expected results. The kernel of ONNX Runtime needs the cache and the result in one buffer."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -194,7 +194,7 @@ def rotary_cases():
 
 
 def heads(label, operator, operands, results=("y",), plain=None, dims=None, **attributes):
-    """@plain: names and arrays of the operands of a form that ONNX Runtime has, where it lacks this one."""
+    """@plain: if ONNX Runtime lacks this form, the names and arrays of the operands of a form that it has."""
     attributes = {"num_heads": 2, **attributes}
     case = Case(label, operator, operands, results, dims=dims, **attributes)
     if plain:

@@ -26,7 +26,7 @@ def of_older_files(label, outer, inner, fused):
 
 
 def with_third_layer(label, activation):
-    """A gate beside what it gates is what both are in one row."""
+    """Joins the gate and the layer that it gates into one matrix, as the form with one layer has them."""
     draw = Draw()
     x, router = ("x", draw.floats(5, OUTER)), ("router", draw.floats(5, EXPERTS))
     w1, w3, w2 = (draw.floats(EXPERTS, INNER, OUTER), draw.floats(EXPERTS, INNER, OUTER), draw.floats(EXPERTS, OUTER, INNER))

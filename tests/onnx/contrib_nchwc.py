@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""com.microsoft.nchwc, for check_contrib.py: small networks that ONNX Runtime's optimizer rewrites for this machine, and
-filters in blocks of 8 and of 16 that are ordered here."""
+"""com.microsoft.nchwc, for check_contrib.py. ONNX Runtime's optimizer rewrites small networks for this machine. Filters in
+blocks of 8 and of 16 are ordered here."""
 import pathlib
 import tempfile
 
@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def scaled(draw, *shape):
-    """A filter each output channel of which has a scale of its own, as trained ones have."""
+    """A filter whose output channels have different scales, as in trained networks."""
     scales = 10 ** draw.random.uniform(-2, 0, (shape[0],) + (1,) * (len(shape) - 1))
     return draw.floats(*shape) * scales.astype(np.float32)
 
@@ -54,7 +54,7 @@ def conv(name, x, weights, draw, channels, inputs, kernel=3, group=1, bias=True,
 
 
 def networks():
-    """Pairs of a label and what makes nodes, weights and the shape of the input."""
+    """Pairs of a label and a function that makes nodes, weights and the shape of the input."""
     draw, w = Draw(3), {}
     yield "activations and a sum", [
         conv("a", "x", w, draw, 32, 3, strides=[2, 2]), helper.make_node("Relu", ["a"], ["b"]),

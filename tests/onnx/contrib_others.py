@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other operators of com.microsoft, for check_contrib.py. Where ONNX Runtime lacks a kernel, ONNX's own operators say what
-they compute."""
+"""Other operators of com.microsoft, for check_contrib.py. Where ONNX Runtime lacks a kernel, operators of
+ONNX compute the expected results."""
 import numpy as np
 from contrib_case import FLOAT, INT64, Case, Draw
 from onnx import TensorProto, helper, numpy_helper
 
 
 def plain(case, nodes, weights=()):
-    """Sets what @nodes compute of the case's operands as its results."""
+    """Sets the expected results of the case: what @nodes compute from its operands."""
     outputs = [helper.make_tensor_value_info(info.name, info.type.tensor_type.elem_type, None) for info in case.model.graph.output]
     initializers = list(case.model.graph.initializer) + [numpy_helper.from_array(array, name) for name, array in weights]
     inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)

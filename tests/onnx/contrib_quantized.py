@@ -8,7 +8,7 @@ KINDS = (("u8", np.uint8, UINT8), ("i8", np.int8, INT8))
 
 
 def qlinear(kind, dtype):
-    """A group of integers, their scale and their zero point; the last two of the result."""
+    """The operands: for each input integers, a scale and a zero point, and then scale and zero point of the result."""
     draw = Draw()
     low = 0 if dtype is np.uint8 else -128
 

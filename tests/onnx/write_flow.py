@@ -7,8 +7,8 @@ verify` reads.
 
 Each case has a model in ONNX's text form, sets of inputs, and a function that computes the outputs in numpy. What it
 computes is compared with onnxruntime, and with the reference evaluator of the package onnx where that follows the
-standard: it stacks by vstack, lacks axes and directions of Scan, and refuses empty stacks. onnxruntime refuses to scan
-nothing. Python needs onnx, onnxruntime and numpy; files are written again only where they differ."""
+standard. That evaluator stacks by vstack, lacks the axes and directions of Scan, and refuses empty stacks. onnxruntime
+refuses a scan without iterations. Python needs onnx, onnxruntime and numpy. Only files that differ are written again."""
 import pathlib
 import sys
 
@@ -25,7 +25,7 @@ CASES = {}
 
 
 def f32(*shape):
-    """Small numbers with few bits, so that sums are exact."""
+    """Small numbers with few bits. Their sums are exact."""
     return (np.arange(np.prod(shape, dtype=int)) % 7 - 3).reshape(shape).astype(np.float32)
 
 
