@@ -47,6 +47,20 @@ def predictions():
                    dims=dims if case % 4 == 0 else None, min_ngram_size=least, max_ngram_size=least + case % 4)
 
 
+def hashes():
+    draw = Draw()
+    for dtype, kind in (np.int64, INT64), (np.int32, INT32):
+        for most, heads in (2, 1), (4, 3):
+            n = (most - 1) * heads
+            words, by = ("w", draw.ints(0, 50000, (2, 7), dtype)), ("m!", draw.ints(1, 1 << 30, most, dtype) | 1)
+            sizes, past = ("s!", draw.ints(3, 999, n, dtype)), ("p", draw.ints(0, 50000, (2, most - 1), dtype))
+            offsets = ("o!", draw.ints(0, 9999, n, dtype))
+            for label, more in ("plain", [None, None]), ("past", [past, None]), ("offsets", [None, offsets]), ("both", [past, offsets]):
+                yield Case(f"{label}, {most} by {heads}, {np.dtype(dtype).name}", "NGramHashMapping", [words, by, sizes, *more],
+                           results=("y", "z"), types={"y": kind, "z": kind}, pad_id=5, n_head_per_ngram=heads, max_ngram_size=most,
+                           dims={"w": ["b", "s"], "p": ["b", most - 1]})
+
+
 def slices():
     draw = Draw()
     for dim, size, step in (-1, 3, 1), (1, 2, 2), (0, 2, 1), (-2, 4, 3):
@@ -102,6 +116,7 @@ def pools():
 def cases():
     yield from distances()
     yield from predictions()
+    yield from hashes()
     yield from slices()
     yield from products()
     yield from routers()

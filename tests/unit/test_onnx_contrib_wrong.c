@@ -440,6 +440,16 @@ Test(onnx_contrib_wrong, routers_and_pools)
           { "f1,2,5,5;f2,3,3,3;l4", "", UNSUPPORTED, "pads that are not known" });
 }
 
+Test(onnx_contrib_wrong, ngrams)
+{
+    static const char two[] = "pad_id=0 n_head_per_ngram=2 max_ngram_size=3";
+    CHECK(
+        "NGramHashMapping", { "l2,7;l3;l3", two, SHAPE, "operand 2: expected [4], found i64[3]" },
+        { "l2,7;l3;l4;l2,3", two, SHAPE, "operand 3: expected [2,2], found i64[2,3]" },
+        { "l2,7;l3;l4;;;l", two, UNSUPPORTED, "operand 5, which ends segments" },
+        { "l2,7;l3;l4", "pad_id=0 n_head_per_ngram=2 max_ngram_size=1", INVALID, "found 1 and 2" });
+}
+
 Test(onnx_contrib_wrong, inverse)
 {
     CHECK("Inverse", { "f2,3", "", SHAPE, "operand 0: expected [3,3], found f32[2,3]" },
