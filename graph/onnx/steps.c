@@ -126,6 +126,13 @@ kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a)
 }
 
 KilnValue *
+kiln_onnx_step_mod(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    const KilnAttrs_mod attrs = { .fmod = false };
+    return kiln_onnx_step2(s, KILN_OP_mod, &attrs, a, b);
+}
+
+KilnValue *
 kiln_onnx_step_capped(const KilnOnnxSteps *s, KilnValue *a, double cap)
 {
     a = kiln_onnx_step1(s, KILN_OP_tanh, NULL, kiln_onnx_step_div_number(s, a, cap));

@@ -10,7 +10,6 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/logic.h"
-#include "graph/op/multiplicative.h"
 
 enum {
     WORDS,
@@ -85,11 +84,10 @@ static KilnValue *
 hashes(const Grams *g, KilnValue *mix, int64_t n)
 {
     static const int64_t last[] = { 2 };
-    const KilnAttrs_mod floored = { .fmod = false };
     const int64_t from = n * g->heads, to = from + g->heads;
     KilnValue *sizes = kiln_onnx_step_slice(&g->s, g->call->operands[SIZES], 0, from, to, 1);
     mix = kiln_onnx_step_unsqueeze(&g->s, mix, last, 1);
-    return kiln_onnx_step2(&g->s, KILN_OP_mod, &floored, mix, sizes);
+    return kiln_onnx_step_mod(&g->s, mix, sizes);
 }
 
 /* (words, multipliers, sizes of tables, words before them, offsets of tables) */
