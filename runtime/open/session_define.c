@@ -2,6 +2,7 @@
 /* Runs whose data decides dims: the calls up to a definition are made, its numbers are read, and
  * the calls that hang on them are made ready. Nothing is done for numbers of the run before. */
 #include "graph/base/alloc.h"
+#include "graph/base/budget.h"
 #include "graph/module/define.h"
 #include "runtime/open/define.h"
 #include "runtime/open/instance.h"
@@ -46,7 +47,8 @@ grow_arena(KilnSession *session, size_t need, GError **error)
     size_t bytes = session->arena_bytes;
     session->arena = NULL;
     session->arena_bytes = 0;
-    gboolean good = kiln_session_make_arena(session, MAX(need, 2 * bytes), error);
+    bool limited = kiln_limits_current().bytes || bytes > SIZE_MAX / 4;
+    gboolean good = kiln_session_make_arena(session, limited ? need : MAX(need, 2 * bytes), error);
     if (good && bytes)
         memcpy(session->arena, before, bytes);
     kiln_free(before);
