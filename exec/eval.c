@@ -2,8 +2,9 @@
 /* Evaluating nodes of a graph one at a time: each is built anew in a module of its own, with shape
  * operands as constants, lowered and run there. */
 #include "exec/eval.h"
-#include "exec/interpret.h"
 
+#include "exec/interpret.h"
+#include "graph/base/item.h"
 #include "graph/binding.h"
 #include "graph/function.h"
 #include "graph/module.h"
@@ -71,6 +72,7 @@ operand_type(const KilnNode *node, uint32_t i, const KilnTensor *tensor)
     }
     KilnType plain = tensor->type; /* its element type too, where types are inferred */
     plain.quant = type.quant;
+    plain.contents = type.contents;
     return plain;
 }
 
@@ -82,6 +84,35 @@ has_scales(const KilnNode *node, const KilnType *type, GError **error)
     if (!good)
         kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
     return good;
+}
+
+/* Dims that have no number have one of their own where the node is alone; those of elements of a
+ * sequence are not known. */
+static KilnType
+type_alone(KilnArena *arena, const KilnType *type)
+{
+    KilnType out = *type;
+    for (int d = 0; d < type->rank; d++) {
+        if (!type->open[d])
+            continue;
+        out.open[d] = NULL;
+        out.dims[d] = KILN_DIM_UNKNOWN;
+    }
+    if (!type->contents || type->dtype == KILN_DTYPE_map)
+        return out;
+    const KilnType element = type_alone(arena, kiln_type_element(type));
+    return kiln_type_of_items(arena, type->dtype, &element);
+}
+
+/* @type, of an item, with the rank that all tensors in @given (NULL: not known) have. */
+static KilnType
+item_type(KilnArena *arena, const KilnType *type, const KilnTensor *given)
+{
+    const KilnType alone = type_alone(arena, type);
+    if (!given || !kiln_type_wants_element_rank(&alone))
+        return alone;
+    return kiln_type_with_element_rank(arena, &alone,
+                                       kiln_item_element_rank(kiln_tensor_item(given)));
 }
 
 /* Operand @i of the node alone: a constant for what decides shapes, else an argument. */
@@ -97,6 +128,8 @@ add_operand(Alone *alone, const KilnNode *node, uint32_t i, const KilnTensor *co
             return kiln_build_constant(alone->function, NULL, name, tensor);
     }
     KilnType type = operand_type(node, i, given);
+    if (type.contents)
+        type = item_type(alone->module->arena, &type, given);
     if (!has_scales(node, &type, error))
         return NULL;
     g_ptr_array_add(alone->inputs, (gpointer)given);
@@ -114,20 +147,6 @@ build_results(Alone *alone, KilnNode *copy, GError **error)
             return FALSE;
     }
     return kiln_function_set_results(alone->function, values, NULL, copy->n_results, error);
-}
-
-/* Dims that have no number have one of their own where the node is alone. */
-static KilnType
-type_alone(const KilnType *type)
-{
-    KilnType out = *type;
-    for (int d = 0; d < type->rank; d++) {
-        if (!type->open[d])
-            continue;
-        out.open[d] = NULL;
-        out.dims[d] = KILN_DIM_UNKNOWN;
-    }
-    return out;
 }
 
 /* Where data decides a dim, the function is open. */
@@ -161,7 +180,7 @@ build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operand
     }
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
     for (uint32_t r = 0; r < node->n_results; r++)
-        types[r] = operands ? type_alone(&node->results[r].type)
+        types[r] = operands ? type_alone(alone->module->arena, &node->results[r].type)
                             : kiln_type_at_hints(&node->results[r].type);
     bool counts = kiln_op_counts(node->op), defines = kiln_op_is_define(node->op);
     KilnNodeSpec spec = { .op = defines ? KILN_OP_identity : node->op,

@@ -401,7 +401,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     g_autoptr(GBytes) prepared = NULL;
     KilnFlowInterpreter flow;
     const bool flows = kiln_instr_is_flow(instr->kind);
-    kiln_flow_interpreter_init(&flow, interpret_body, machine, machine->held);
+    kiln_flow_interpreter_init(&flow, interpret_body, machine, machine->held, machine->bytes);
     gboolean good = pack(machine, kernel, instr, &packed, error) &&
                     prepare(machine, kernel, instr, &prepared, error);
     if (good && scratch_bytes)
@@ -666,12 +666,18 @@ run_in_order(Machine *machine, GError **error)
     return TRUE;
 }
 
+/* Branches, loops and items are made on one thread. */
 static bool
-has_flow(const KilnIRFunction *function)
+needs_one_thread(const KilnIRFunction *function)
 {
     kiln_foreach_instr (instr, function) {
         if (kiln_instr_is_flow(instr->kind))
             return true;
+        for (uint32_t i = 0; i < instr->n_operands; i++) {
+            const KilnBuffer *buffer = instr->operands[i].buffer;
+            if (buffer && kiln_dtype_is_item(buffer->type.dtype))
+                return true;
+        }
     }
     return false;
 }
@@ -683,7 +689,7 @@ run_machine(Machine *machine, GError **error)
     if (!set_up(machine, error) || !set_up_arena(machine, error))
         return FALSE;
     bool apart = machine->run->apart && machine->threads > 1 && !machine->stop &&
-                 !has_flow(machine->function);
+                 !needs_one_thread(machine->function);
     gboolean good = apart ? run_chains(machine, error) : run_in_order(machine, error);
     return good && (machine->stop || take_results(machine, error));
 }

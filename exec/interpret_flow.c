@@ -159,11 +159,20 @@ place_result(Results *results, uint32_t r, size_t bytes, const int64_t *dims, GE
     return memory;
 }
 
+/* The texts and items in @tensor stay until the run ends. */
+static void
+keep_alive(const Results *results, const KilnTensor *tensor)
+{
+    if (kiln_dtype_is_address(tensor->type.dtype) && tensor->bytes)
+        g_ptr_array_add(results->self->bytes, g_bytes_ref(tensor->bytes));
+}
+
 static gboolean
 write_result(Results *results, uint32_t r, const KilnTensor *tensor, GError **error)
 {
     void *to =
         place_result(results, r, (size_t)kiln_type_bytes(&tensor->type), tensor->type.dims, error);
+    keep_alive(results, tensor);
     return to && kiln_tensor_write(tensor, to, error);
 }
 
@@ -183,6 +192,7 @@ write_stack(Results *results, uint32_t r, const GPtrArray *list, const KilnType 
         if (!kiln_type_same_shape(&element->type, &first->type))
             return kiln_throw(error, KILN_ERROR_RUN,
                               "result %u: expected values of one shape, found another one", r);
+        keep_alive(results, element);
         if (!kiln_tensor_write(element, to + i * bytes, error))
             return FALSE;
     }
@@ -374,7 +384,7 @@ run(KilnFlowRunner *runner, const KilnKernelArgs *args)
 
 void
 kiln_flow_interpreter_init(KilnFlowInterpreter *self, KilnInterpretFn interpret, void *data,
-                           GPtrArray *held)
+                           GPtrArray *held, GPtrArray *bytes)
 {
-    *self = (KilnFlowInterpreter){ { run }, interpret, data, held, NULL };
+    *self = (KilnFlowInterpreter){ { run }, interpret, data, held, bytes, NULL };
 }

@@ -18,11 +18,12 @@ typedef struct {
     KilnFlowRunner runner; /* first */
     KilnInterpretFn interpret;
     void *data;
-    GPtrArray *held; /* memory of held results, to be freed with kiln_free() */
-    GError *error;   /* why it failed */
+    GPtrArray *held;  /* memory of held results, to be freed with kiln_free() */
+    GPtrArray *bytes; /* GBytes: what results refer to */
+    GError *error;    /* why it failed */
 } KilnFlowInterpreter;
 
 void kiln_flow_interpreter_init(KilnFlowInterpreter *self, KilnInterpretFn interpret, void *data,
-                                GPtrArray *held);
+                                GPtrArray *held, GPtrArray *bytes);
 
 #endif

@@ -3,6 +3,7 @@
  * their readers through operators that move or cast integers. */
 #include "exec/random_input.h"
 
+#include "exec/random_items.h"
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
@@ -13,17 +14,32 @@
 #include "graph/op/concat.h"
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"
+#include "graph/op/items.h"
 #include "graph/op/slice.h"
 #include "graph/op/transpose.h"
 
 #include <math.h>
 
 enum {
-    SMALL = 8,      /* integers that index nothing: [-8, 8) or [0, 8) */
-    MAX_VISITS = 64 /* readers that are followed from one input */
+    SMALL = 8,        /* integers that index nothing: [-8, 8) or [0, 8) */
+    LEAST_LENGTH = 1, /* of sequences, unless they are empty */
+    MAX_VISITS = 64   /* readers that are followed from one input */
 };
 
 /* --- the graph level --- */
+
+/* Numbers that an index may be: @low … @high - 1. @high -1: nothing says. */
+typedef struct {
+    int64_t low, high;
+} Span;
+
+static void
+narrow(Span *span, int64_t low, int64_t high)
+{
+    span->low = MAX(span->low, low);
+    if (high >= 0)
+        span->high = span->high < 0 ? high : MIN(span->high, high);
+}
 
 /* The number of @dim at @binding; -1 where nobody knows it. */
 static int64_t
@@ -71,6 +87,24 @@ element(const KilnValue *value, const KilnDimBinding *binding)
     return open ? number_at(value->extents->v[0], binding) : -1;
 }
 
+/* How many items a sequence has at least, unless it is empty. */
+static int64_t
+least_length(const KilnValue *sequence)
+{
+    const KilnNode *def = sequence ? sequence->def : NULL;
+    if (sequence && !def)
+        return KILN_RANDOM_MIN_ITEMS;
+    return def && def->op == KILN_OP_sequence_construct ? (int64_t)def->n_operands : LEAST_LENGTH;
+}
+
+/* The least number that operand @i of @node may take. */
+static int64_t
+index_start(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(node, i);
+    return node->op == KILN_OP_split_to_sequence && i == 1 && value->type.rank == 0 ? 1 : 0;
+}
+
 /* How many indices operand @i of @node may take; -1 where it is no index or the number is open. */
 static int64_t
 index_extent(const KilnNode *node, uint32_t i, const KilnDimBinding *binding)
@@ -88,6 +122,13 @@ index_extent(const KilnNode *node, uint32_t i, const KilnDimBinding *binding)
         return i == 1 ? least_extent(data, binding) : -1;
     case KILN_OP_one_hot:
         return i == 0 ? element(kiln_node_operand(node, 1), binding) : -1;
+    case KILN_OP_sequence_at:
+    case KILN_OP_sequence_erase:
+        return i == 1 ? least_length(data) : -1;
+    case KILN_OP_sequence_insert:
+        return i == 2 ? least_length(data) : -1;
+    case KILN_OP_split_to_sequence:
+        return index_start(node, i) > 0 ? 1 + SMALL : -1;
     default:
         return -1;
     }
@@ -101,26 +142,25 @@ passes_integers_on(const KilnNode *node)
            node->op == KILN_OP_concat || node->op == KILN_OP_split || node->op == KILN_OP_expand;
 }
 
-/* The least number of indices that anything reached from @value allows; -1: nothing says. */
-static int64_t
-reached_extent(const KilnValue *value, const KilnDimBinding *binding)
+/* The indices that all that is reached from @value allows. */
+static Span
+reached_span(const KilnValue *value, const KilnDimBinding *binding)
 {
     const KilnValue *work[MAX_VISITS];
     uint32_t n = 0;
-    int64_t least = -1;
+    Span span = { 0, -1 };
     work[n++] = value;
     for (uint32_t i = 0; i < n; i++) {
         kiln_foreach_use (use, work[i]) {
-            int64_t bound = index_extent(use->user, use->index, binding);
-            if (bound >= 0)
-                least = least < 0 ? bound : MIN(least, bound);
+            narrow(&span, index_start(use->user, use->index),
+                   index_extent(use->user, use->index, binding));
             for (uint32_t r = 0; passes_integers_on(use->user) && r < use->user->n_results; r++) {
                 if (n < MAX_VISITS)
                     work[n++] = &use->user->results[r];
             }
         }
     }
-    return least;
+    return span;
 }
 
 /* "[0,4)" as the parser stores it. */
@@ -152,7 +192,7 @@ stored_domain(KilnDType dtype)
 }
 
 static KilnDomain
-default_domain(const KilnType *type, int64_t bound)
+default_domain(const KilnType *type, Span span)
 {
     KilnDType dtype = type->dtype;
     if (type->quant)
@@ -163,8 +203,8 @@ default_domain(const KilnType *type, int64_t bound)
         return (KilnDomain){ .normal = true };
     if (dtype == KILN_DTYPE_bool)
         return (KilnDomain){ false, 0, 2 };
-    if (bound > 0)
-        return (KilnDomain){ false, 0, (double)bound };
+    if (span.high > 0)
+        return (KilnDomain){ false, (double)span.low, (double)MAX(span.high, span.low + 1) };
     return (KilnDomain){ false, kiln_dtype_is_signed(dtype) ? -SMALL : 0, SMALL };
 }
 
@@ -175,8 +215,10 @@ kiln_argument_domain(const KilnArgument *argument, const KilnDimBinding *binding
     KilnDType dtype = argument->value.type.dtype;
     if (parse_range(argument->range, !kiln_dtype_is_float(dtype), &domain))
         return domain;
-    int64_t bound = kiln_dtype_is_integer(dtype) ? reached_extent(&argument->value, binding) : -1;
-    return default_domain(&argument->value.type, bound);
+    const Span any = { 0, -1 };
+    return default_domain(&argument->value.type, kiln_dtype_is_integer(dtype)
+                                                     ? reached_span(&argument->value, binding)
+                                                     : any);
 }
 
 /* What arguments of @function that take value @number allow, too. */
@@ -226,6 +268,15 @@ buffer_extent(const KilnBuffer *buffer, int64_t axis)
 }
 
 static int64_t
+instr_index_start(const KilnInstr *instr, uint32_t i)
+{
+    return instr->kind == KILN_INSTR_split_to_sequence && i == 2 &&
+                   instr->operands[i].buffer->type.rank == 0
+               ? 1
+               : 0;
+}
+
+static int64_t
 instr_index_extent(const KilnInstr *instr, uint32_t i)
 {
     const KilnBuffer *data = kiln_instr_operand(instr, 1);
@@ -247,6 +298,14 @@ instr_index_extent(const KilnInstr *instr, uint32_t i)
         const KilnBuffer *out = kiln_instr_operand(instr, 0);
         return i == 1 ? buffer_extent(out, kiln_instr_attrs(instr, one_hot)->axis) : -1;
     }
+    case KILN_INSTR_item_dims:
+    case KILN_INSTR_sequence_at:
+    case KILN_INSTR_sequence_erase:
+        return i == 2 ? LEAST_LENGTH : -1;
+    case KILN_INSTR_sequence_insert:
+        return i == 3 ? LEAST_LENGTH : -1;
+    case KILN_INSTR_split_to_sequence:
+        return instr_index_start(instr, i) > 0 ? 1 + SMALL : -1;
     default:
         return -1;
     }
@@ -257,14 +316,13 @@ kiln_ir_input_domain(const KilnBuffer *input)
 {
     const KilnBuffer *work[MAX_VISITS];
     uint32_t n = 0;
-    int64_t least = -1;
+    Span span = { 0, -1 };
     work[n++] = input;
     for (uint32_t i = 0; i < n && kiln_dtype_is_integer(input->type.dtype); i++) {
         kiln_foreach_buffer_use (use, work[i]) {
             const KilnInstr *user = use->user;
-            int64_t bound = instr_index_extent(user, use->index);
-            if (bound >= 0)
-                least = least < 0 ? bound : MIN(least, bound);
+            narrow(&span, instr_index_start(user, use->index),
+                   instr_index_extent(user, use->index));
             const KilnBuffer *out = kiln_instr_operand(user, 0);
             bool moves = kiln_instr_info(user->kind)->flags & KILN_INSTR_MOVEMENT ||
                          user->kind == KILN_INSTR_view || user->kind == KILN_INSTR_cast;
@@ -272,7 +330,7 @@ kiln_ir_input_domain(const KilnBuffer *input)
                 work[n++] = out;
         }
     }
-    return default_domain(&input->type, least);
+    return default_domain(&input->type, span);
 }
 
 /* --- tensors --- */
@@ -300,10 +358,22 @@ random_words(const KilnType *type, uint64_t stream, GError **error)
     return kiln_tensor_new_texts(type, texts, n, error);
 }
 
+/* An item has a domain of the type of its own elements. */
+static KilnTensor *
+random_element(const KilnType *type, const char *name, uint64_t seed, GError **error)
+{
+    const KilnDomain domain = default_domain(type, (Span){ 0, -1 });
+    return kiln_random_tensor(type, &domain, name, seed, error);
+}
+
 KilnTensor *
 kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name, uint64_t seed,
                    GError **error)
 {
+    if (kiln_dtype_is_item(type->dtype)) {
+        g_autoptr(KilnItem) item = kiln_random_item(type, random_element, name, seed, error);
+        return item ? kiln_tensor_new_item(type, item) : NULL;
+    }
     KilnType plain = *type;
     plain.layout = NULL;
     plain.quant = NULL;

@@ -25,7 +25,8 @@ KilnDomain kiln_module_input_domain(const KilnModule *module, guint i,
 KilnDomain kiln_ir_input_domain(const KilnBuffer *input);
 
 /** Draws a tensor of @type (static, plain) from @domain, or short words. @seed and @name select the
- * stream. Fails with KILN_ERROR_SHAPE for open types. */
+ * stream. Fails with KILN_ERROR_SHAPE for open types. Of a sequence, optional or map, @domain
+ * counts for nothing: see exec/random_items.h. */
 KilnTensor *kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name,
                                uint64_t seed, GError **error);
 

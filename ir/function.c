@@ -182,6 +182,18 @@ unique_name(KilnIRFunction *function, const char *base)
     return kiln_arena_strdup(function->arena, name);
 }
 
+/* The dims of elements of sequences are facts of the graph level: instructions ask the items. */
+static KilnType
+buffer_type(KilnArena *arena, const KilnType *type)
+{
+    if (!type->contents || type->dtype == KILN_DTYPE_map)
+        return kiln_type_copy(arena, type);
+    const KilnType *stated = kiln_type_element(type);
+    const KilnType element =
+        stated->contents ? buffer_type(arena, stated) : kiln_type_unranked(stated->dtype);
+    return kiln_type_of_items(arena, type->dtype, &element);
+}
+
 static KilnBuffer *
 buffer_new(KilnIRFunction *function, KilnBufferKind kind, const char *name, const KilnType *type)
 {
@@ -189,7 +201,7 @@ buffer_new(KilnIRFunction *function, KilnBufferKind kind, const char *name, cons
     buffer->kind = kind;
     buffer->id = function->buffers->len;
     buffer->name = unique_name(function, name);
-    buffer->type = kiln_type_copy(function->arena, type);
+    buffer->type = buffer_type(function->arena, type);
     buffer->offset = -1;
     buffer->function = function;
     g_ptr_array_add(function->buffers, buffer);

@@ -28,6 +28,7 @@ kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names, co
     list->n = n;
     list->info = g_new0(KilnTensorInfo, n);
     list->types = g_new0(KilnType, n);
+    list->contents = g_new0(char *, n);
     list->dim_texts = g_new0(char *, (size_t)n *KILN_MAX_RANK);
     for (unsigned i = 0; i < n; i++) {
         KilnType *type = &list->types[i];
@@ -35,13 +36,16 @@ kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names, co
         *type = types[i];
         for (int d = 0; d < type->rank; d++)
             texts[d] = dim_text(type, d);
+        if (type->contents)
+            list->contents[i] = kiln_type_to_string(type);
         list->info[i] = (KilnTensorInfo){ .size = sizeof(KilnTensorInfo),
                                           .name = names[i],
                                           .dtype = type->dtype,
                                           .rank = type->rank,
                                           .dims = type->dims,
                                           .dim_names = (const char *const *)texts,
-                                          .bytes = kiln_type_bytes(type) };
+                                          .bytes = kiln_type_bytes(type),
+                                          .contents = list->contents[i] };
     }
 }
 
@@ -50,6 +54,9 @@ kiln_info_list_clear(KilnInfoList *list)
 {
     for (size_t i = 0; i < (size_t)list->n * KILN_MAX_RANK; i++)
         g_free(list->dim_texts[i]);
+    for (unsigned i = 0; i < list->n; i++)
+        g_free(list->contents[i]);
+    g_clear_pointer(&list->contents, g_free);
     g_clear_pointer(&list->dim_texts, g_free);
     g_clear_pointer(&list->info, g_free);
     g_clear_pointer(&list->types, g_free);
@@ -79,6 +86,18 @@ kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from)
         names[i] = from->info[i].name;
     kiln_info_list_clear(to);
     kiln_info_list_init(to, from->n, names, from->types);
+}
+
+void
+kiln_info_list_state_contents(KilnInfoList *list, const KilnInfoList *stated)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        if (!list->contents[i])
+            continue;
+        list->types[i] = stated->types[i];
+        g_free(list->contents[i]);
+        list->info[i].contents = list->contents[i] = g_strdup(stated->contents[i]);
+    }
 }
 
 void

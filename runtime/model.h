@@ -13,6 +13,7 @@ typedef struct {
     unsigned n;
     KilnTensorInfo *info;
     KilnType *types;  /* what they borrow is that of the module or IR that they were made from */
+    char **contents;  /* texts of types; NULL for tensors */
     char **dim_texts; /* KILN_MAX_RANK for each: an open dim in the text form; NULL: no such dim */
 } KilnInfoList;
 /** Types are copied into @list; the strings that they borrow must outlive it. */
@@ -20,6 +21,9 @@ void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *name
                          const KilnType *types);
 /** The same infos; names stay those that @from borrows. Clears @to first. */
 void kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from);
+/** Sequences, optionals and maps of @list get their whole types from @stated, as many infos, which
+ * must outlive it: instructions do not know the dims of their elements. */
+void kiln_info_list_state_contents(KilnInfoList *list, const KilnInfoList *stated);
 void kiln_info_list_clear(KilnInfoList *list);
 /** Lists the inputs of @module from outside, and the results of its entry. */
 void kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills memory of the arena with NaN once no later instruction reads it (session_poison.c). */
+/* Fills memory of the arena with NaN once no later instruction reads it (session/poison.c). */
 #include "runtime/session.h"
 
 #include <stdlib.h>

@@ -159,6 +159,10 @@ read_constants(KilnProgram *program, const KilnCompileOptions *options, GError *
         if (program->constness[i])
             return kiln_throw(error, KILN_ERROR_USAGE, "constant %s: stated twice",
                               constant->input);
+        const KilnDType dtype = program->model->inputs.info[i].dtype;
+        if (kiln_dtype_is_item(dtype))
+            return kiln_throw(error, KILN_ERROR_USAGE, "constant %s: expected a tensor, found %s",
+                              constant->input, program->model->inputs.info[i].contents);
         program->constness[i] = compile ? KILN_CONSTNESS_COMPILE : KILN_CONSTNESS_RUN;
         if (compile && constant->value &&
             !(program->values[i] = value_of(program, (unsigned)i, constant->value, error)))
@@ -269,6 +273,8 @@ specialise_now(KilnProgram *program, const KilnBinding *bindings, GError **error
         return FALSE;
     kiln_info_list_copy(&program->inputs, &made->inputs);
     kiln_info_list_copy(&program->outputs, &made->outputs);
+    kiln_info_list_state_contents(&program->inputs, &program->model->inputs);
+    kiln_info_list_state_contents(&program->outputs, &program->model->outputs);
     return TRUE;
 }
 

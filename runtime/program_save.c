@@ -7,6 +7,7 @@
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/deferred.h"
+#include "runtime/fold_calls.h"
 #include "runtime/model.h"
 #include "runtime/open/probe.h"
 #include "runtime/open/template.h"

@@ -337,6 +337,8 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->profile = options.profile;
     session->poisons = options.poison;
     session->cancel = options.cancel;
+    session->poll = options.poll;
+    session->poll_data = options.poll_data;
     session->budget = kiln_budget_new(&(KilnLimits){ .ms = options.time_limit });
     session->budget_ms = options.time_limit;
     session->seeded = options.seeded;
@@ -347,6 +349,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->data = g_new0(const void *, program->inputs.n + 1);
     session->outputs = g_new0(OutputSlot, program->outputs.n + 1);
     session->ranges = g_new0(KilnRange, (size_t)program->inputs.n + program->outputs.n + 1);
+    kiln_session_items_init(session);
     bind_known(session);
     if (!program->open) {
         /* Made when the program was, and never replaced. */
@@ -371,7 +374,10 @@ kiln_session_free(KilnSession *session)
     g_free(session->ranges);
     g_free(session->data);
     g_free(session->outputs);
+    if (session->listed)
+        g_ptr_array_unref(session->listed);
     kiln_text_heap_free(session->texts);
+    kiln_session_items_clear(session);
     kiln_program_unref(session->program);
     kiln_budget_unref(session->budget);
     g_free(session);
@@ -431,7 +437,7 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     session->data[i] = data ? data : nothing;
     session->ranges_changed = true;
     kiln_session_carry_bound(session, i);
-    binding.data = program->value_inputs[i] ? session->data[i] : NULL;
+    binding.data = program->value_inputs[i] ? kiln_session_key(session, i) : NULL;
     session->bindings[i] = binding;
     const KilnFolder *folder = session->made ? session->made->folder : NULL;
     session->constants_changed |= folder && folder->reads[i];
@@ -537,6 +543,8 @@ void
 kiln_session_refill(KilnSession *session, bool anew)
 {
     fill_calls(session);
+    if (session->entries && anew)
+        kiln_session_forget_times(session);
     if (session->entries)
         kiln_session_state_entries(session, anew);
     if (session->poison) {
@@ -647,10 +655,17 @@ run_object(const KilnSession *session, GError **error)
     return !message || throw_run(session, at, message, error);
 }
 
+bool
+kiln_session_cancelled(const KilnSession *session)
+{
+    return (session->cancel && g_atomic_int_get(session->cancel)) ||
+           (session->poll && session->poll(session->poll_data));
+}
+
 gboolean
 kiln_session_call(const KilnSession *session, uint32_t c, GError **error)
 {
-    if (session->cancel && g_atomic_int_get(session->cancel))
+    if (kiln_session_cancelled(session))
         return kiln_throw(error, KILN_ERROR_CANCELLED, "cancelled before %s",
                           kiln_instr_label(session->made->calls[c].instr));
     if (!kiln_budget_check_time(error)) {
@@ -688,7 +703,7 @@ make_calls(const KilnSession *session, uint32_t from, uint32_t end, GError **err
 gboolean
 kiln_session_calls(KilnSession *session, GError **error)
 {
-    if (session->object && !session->cancel && !kiln_limits_current().ms)
+    if (session->object && !session->cancel && !session->poll && !kiln_limits_current().ms)
         return run_object(session, error);
     if (kiln_instance_definitions(session->made))
         return kiln_session_stages(session, make_calls, error);
@@ -706,6 +721,7 @@ profile_calls(const KilnSession *session, uint32_t from, uint32_t end, GError **
         gboolean good = kiln_session_call(session, c, error);
         session->entries[c]->ms += now_ms() - start;
         session->entries[c]->runs++;
+        session->entries[c]->calls++;
         if (!good)
             return FALSE;
     }
@@ -743,13 +759,16 @@ kiln_session_run(KilnSession *session, GError **error)
             return kiln_throw(error, KILN_ERROR_USAGE, "input %s is not bound",
                               session->program->inputs.info[i].name);
     }
+    if (session->has_items && !kiln_session_begin_items(session, error))
+        return FALSE;
     if (must_specialise(session)) {
         if (!specialise(session, error))
             return FALSE;
     } else if (session->outputs_changed && !check_outputs(session, session->made, error)) {
         return FALSE;
     }
-    if ((session->ranges_changed && !check_ranges(session, error)) ||
+    if ((session->outputs_taken && !kiln_session_renew_outputs(session, error)) ||
+        (session->ranges_changed && !check_ranges(session, error)) ||
         !kiln_session_carry_ready(session, error))
         return FALSE;
     if (!kiln_session_begin_texts(session, error))
@@ -769,7 +788,7 @@ kiln_session_run(KilnSession *session, GError **error)
         kiln_session_drop(session);
     session->lost = false;
     for (unsigned i = 0; session->ran && i < session->made->outputs.n; i++)
-        session->outputs[i].moved = false;
+        session->outputs[i].moved = session->outputs[i].taken = false;
     if (session->ran)
         kiln_session_carry_end(session);
     return session->ran;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a session, for session.c and session_fold.c. */
+/* The inside of a session, for session.c and the files of session/. */
 #ifndef KILN_RUNTIME_SESSION_H
 #define KILN_RUNTIME_SESSION_H
 
@@ -53,6 +53,7 @@ typedef struct {
     void *own;
     size_t own_bytes;
     bool moved; /* bound elsewhere since the last run */
+    bool taken; /* by the caller since the last run: @own is NULL */
 } OutputSlot;
 
 struct KilnSession {
@@ -66,15 +67,18 @@ struct KilnSession {
     bool profile;
     bool poisons;
     bool ran;                   /* the last run succeeded */
+    bool outputs_taken;         /* by the caller since the last run: they need new memory */
     bool outputs_changed;       /* bound since the last run: sizes must be checked */
     bool ranges_changed;        /* bound since the last run: overlaps must be checked */
     KilnCarries carries;        /* outputs that the next run reads as inputs */
     bool carries_moved;         /* addresses of carried values must be resolved */
     KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
     const volatile int *cancel; /* NULL: nobody cancels */
-    KilnBudget *budget;         /* of a run; NULL: no limit of its own */
-    int64_t budget_ms;          /* its time; 0: none */
-    bool seeded, draws;         /* @run_seed is the caller's; a call draws from it */
+    KilnPollFn poll;            /* NULL: nobody is asked */
+    void *poll_data;
+    KilnBudget *budget; /* of a run; NULL: no limit of its own */
+    int64_t budget_ms;  /* its time; 0: none */
+    bool seeded, draws; /* @run_seed is the caller's; a call draws from it */
     uint64_t run_seed;
     void *user_arena;
     size_t user_arena_bytes;
@@ -94,7 +98,11 @@ struct KilnSession {
     void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
                                        object */
     KilnProfileEntry **entries;     /* in one block with their data; NULL unless it profiles */
+    GPtrArray *listed;              /* those that the caller got last, with the bodies'; or NULL */
     KilnTextHeap *texts;            /* what the last run made */
+    KilnItem **items;               /* per input: what the caller bound as an item; NULL: nothing */
+    int64_t *element_ranks;         /* per input: of its items in this run */
+    bool has_items;                 /* an input is a sequence, optional or map */
     KilnPoison *poison;             /* NULL unless it poisons */
     struct KilnFlows *flows;        /* of its branches and loops; NULL: there are none */
     bool lost;                      /* what is made is of no use: a definition failed */
@@ -114,6 +122,10 @@ void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);
 
 /** Gives output @i memory of the session's own, unless the caller bound some. */
 gboolean kiln_session_make_output(KilnSession *session, unsigned i, GError **error);
+/** True once the caller wants the run to end. */
+bool kiln_session_cancelled(const KilnSession *session);
+/** New memory for the outputs that the caller took, where runs write to the session's own. */
+gboolean kiln_session_renew_outputs(KilnSession *session, GError **error);
 /** Makes call @c, or all calls of a run: plainly, with their times in the profile, and once more
  * with poison in dead memory. */
 gboolean kiln_session_call(const KilnSession *session, uint32_t c, GError **error);
@@ -135,7 +147,7 @@ void kiln_session_refill(KilnSession *session, bool anew);
 /** Drops what was made for the shapes of the last run. */
 void kiln_session_drop(KilnSession *session);
 
-/* --- strings (session_carry.c) --- */
+/* --- strings (session/carry.c) --- */
 
 KilnTextHeap *kiln_session_new_texts(const KilnProgram *program);
 /** Before the calls of a run: the strings of inputs are UTF-8, which callers may change between two
@@ -144,7 +156,17 @@ gboolean kiln_session_begin_texts(KilnSession *session, GError **error);
 /** True, and an error, where @instr failed because the heap has no memory. */
 bool kiln_session_lacks_texts(const KilnSession *session, const KilnInstr *instr, GError **error);
 
-/* --- carried values (session_carry.c) --- */
+/* --- sequences, optionals and maps (session/items.c) --- */
+
+void kiln_session_items_init(KilnSession *session);
+void kiln_session_items_clear(KilnSession *session);
+/** What shapes depend on in input @i: its value, or the rank of its elements. */
+const void *kiln_session_key(const KilnSession *session, unsigned i);
+/** Before the shapes of a run are looked at: the items of inputs are of the types that the model
+ * asks for, and the ranks of their elements are known. */
+gboolean kiln_session_begin_items(KilnSession *session, GError **error);
+
+/* --- carried values (session/carry.c) --- */
 
 /** Says that the caller bound @input. */
 void kiln_session_carry_bound(KilnSession *session, unsigned input);
@@ -159,6 +181,8 @@ const KilnCarry *kiln_session_carried_in_place(const KilnSession *session, unsig
 
 /** Makes the entries of the profile. */
 void kiln_session_make_entries(KilnSession *session);
+/** Times begin anew, those of bodies, too. */
+void kiln_session_forget_times(KilnSession *session);
 /** Writes what the present shapes make of them: kernels, work, bytes. @anew: times begin anew. */
 void kiln_session_state_entries(KilnSession *session, bool anew);
 

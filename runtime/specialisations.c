@@ -210,6 +210,8 @@ open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out
     for (unsigned i = 0; i < n; i++) {
         bool fixed = kiln_type_is_static(&program->inputs.types[i]) || program->value_inputs[i];
         open[i] = bindings[i];
+        /* the rank of elements may leave dims to data, which the model cannot say before */
+        *out_any |= program->value_inputs[i] && kiln_dtype_is_item(program->inputs.types[i].dtype);
         if (fixed)
             continue;
         open[i].rank = program->inputs.types[i].rank;

@@ -10,6 +10,7 @@
 
 #include "exec/eval.h"
 #include "graph/base/budget.h"
+#include "graph/base/item.h"
 #include "graph/dim/dim_defined.h"
 #include "graph/infer/infer.h"
 #include "graph/module.h"
@@ -21,6 +22,8 @@
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "passes/fold/constness.h"
+
+#include <string.h>
 
 /* A function that is called with inputs of the model: the entry, and where constants were folded
  * the functions that do it. */
@@ -85,7 +88,7 @@ mark_backwards(Slice *slice, const KilnValue *from, bool arguments)
     g_ptr_array_add(work, (gpointer)from);
     while (work->len) {
         const KilnValue *value = g_ptr_array_remove_index(work, work->len - 1);
-        if (!value || value->known)
+        if (!value || value->known || kiln_dtype_is_item(value->type.dtype))
             continue;
         if (!value->def) {
             if (arguments && ((const KilnArgument *)value)->function == slice->function)
@@ -156,6 +159,8 @@ is_live(const KilnValue *value, const KilnFunction *function)
         const KilnValue *at = g_ptr_array_remove_index(work, work->len - 1);
         if (!at || at->known || kiln_value_constant(at) || !g_hash_table_add(seen, (gpointer)at))
             continue;
+        if (kiln_dtype_is_item(at->type.dtype))
+            return true;
         if (!at->def && (is_inner_argument(at) || !is_key(&at->type)))
             return true;
         if (!at->def)
@@ -286,7 +291,12 @@ bool *
 kiln_value_inputs(const KilnModule *module)
 {
     g_autoptr(GArray) callees = list_callees(module);
-    return find_wanted(module, callees);
+    const GPtrArray *inputs = kiln_module_inputs(module);
+    bool *wanted = find_wanted(module, callees);
+    for (guint i = 0; i < inputs->len; i++)
+        wanted[i] |= kiln_type_wants_element_rank(
+            &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type);
+    return wanted;
 }
 
 /* --- binding --- */
@@ -352,6 +362,11 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
     KilnType *type = &argument->value.type;
     if (binding->constness)
         argument->constness = binding->constness;
+    if (kiln_dtype_is_item(type->dtype) && binding->data) {
+        int64_t rank;
+        memcpy(&rank, binding->data, sizeof rank);
+        *type = kiln_type_with_element_rank(argument->function->module->arena, type, (int)rank);
+    }
     if (binding->rank < 0)
         return TRUE;
     if (!(kiln_binding_is_open(binding) ? kiln_binding_may_fit : kiln_binding_fits)(binding, type))
@@ -455,6 +470,8 @@ bind_tensor(KilnFunction *function, KilnArgument *argument, KilnTensor *tensor, 
 static gboolean
 bind_value(KilnFunction *function, KilnArgument *argument, const void *data, GError **error)
 {
+    if (kiln_dtype_is_item(argument->value.type.dtype)) /* the rank of its elements is bound */
+        return TRUE;
     KilnTensor *tensor = kiln_tensor_new_copy(&argument->value.type, data, error);
     return tensor && bind_tensor(function, argument, tensor, error);
 }
@@ -483,6 +500,7 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
     KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     bool literal = !(kiln_op_info(node->op)->traits & (KILN_TRAIT_RANDOM | KILN_TRAIT_SIDE_EFFECT |
                                                        KILN_TRAIT_STATE | KILN_TRAIT_REGION));
+    literal &= !kiln_dtype_is_item(node->results[0].type.dtype); /* no constant holds one */
     for (uint32_t i = 0; literal && i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
         operands[i] = value ? literal_tensor(value) : NULL;

@@ -11,12 +11,13 @@
 typedef struct {
     int rank;                    /* KILN_RANK_UNKNOWN: as the model says */
     int64_t dims[KILN_MAX_RANK]; /* KILN_DIM_UNKNOWN: the same */
-    const void *data;            /* NULL: shapes do not depend on them */
+    const void *data;            /* NULL: shapes do not depend on them. Of a sequence or optional
+                                    whose type leaves the rank of its elements open: that, an i64 */
     KilnConstness constness;     /* VARYING: as the model says */
 } KilnBinding;
 
-/** One flag per input of @module: true if shape operands are computed from its value. The caller
- * frees the flags. */
+/** One flag per input of @module: true if shape operands are computed from its value, or if the
+ * elements of a sequence have a rank that the model does not know. The caller frees the flags. */
 bool *kiln_value_inputs(const KilnModule *module);
 /** True where @binding leaves its rank or a dim as the model says. */
 bool kiln_binding_is_open(const KilnBinding *binding);

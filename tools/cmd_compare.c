@@ -147,7 +147,7 @@ take_a(const KilnNamedValue *value, void *data, GError **error)
     (void)error;
     Compare *compare = data;
     unsigned order = ++compare->n_a;
-    if (!place_of(compare, value->name, &order))
+    if (!place_of(compare, value->of, &order))
         return TRUE;
     Waiting *waiting = g_new0(Waiting, 1);
     *waiting = (Waiting){ .op = g_strdup(value->op),
@@ -203,7 +203,7 @@ take_b(const KilnNamedValue *value, void *data, GError **error)
 {
     Compare *compare = data;
     unsigned order;
-    if (!place_of(compare, value->name, &order))
+    if (!place_of(compare, value->of, &order))
         return TRUE;
     g_autofree char *key = key_of(compare->times[1], value->name);
     Waiting *a = g_hash_table_lookup(compare->waiting, key);
@@ -296,7 +296,7 @@ make_inputs(const CompareOptions *own, const KilnOptions *options, const KilnMod
     g_autofree KilnType *types = g_new0(KilnType, model->inputs.n + 1);
     for (unsigned i = 0; bindings && i < model->inputs.n; i++) {
         types[i] = model->inputs.types[i];
-        if (bindings[i].rank != KILN_RANK_UNKNOWN)
+        if (bindings[i].rank != KILN_RANK_UNKNOWN && !kiln_dtype_is_item(types[i].dtype))
             types[i] = kiln_type_make(types[i].dtype, bindings[i].rank, bindings[i].dims);
     }
     for (unsigned i = 0; bindings && i < model->inputs.n; i++) {

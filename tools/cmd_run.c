@@ -11,8 +11,9 @@
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/shapes/texts.h"
-#include "runtime/tensors/tensor_compare.h"
+#include "runtime/tensors/item_compare.h"
 #include "runtime/tensors/tensor_file.h"
+#include "tools/batch.h"
 #include "tools/command.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"
@@ -23,13 +24,17 @@
 
 #include <stdio.h>
 
+enum {
+    MAX_JOBS = 1024
+};
+
 typedef struct {
     KilnInputs inputs;
-    char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels, *iteration;
+    char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels, *iteration, *batch_of;
     GArray *iterations; /* int64_t: of --iteration */
-    gboolean poison, profile, npy;
+    gboolean poison, profile, npy, overwrite;
     double rtol, atol;
-    int runs;
+    int runs, jobs;
 } RunOptions;
 
 static void
@@ -42,6 +47,7 @@ run_options_clear(RunOptions *run)
     g_free(run->values_dir);
     g_free(run->labels);
     g_free(run->iteration);
+    g_free(run->batch_of);
     g_clear_pointer(&run->iterations, g_array_unref);
 }
 
@@ -71,6 +77,33 @@ read_iterations(RunOptions *run, GError **error)
            kiln_throw(error, KILN_ERROR_USAGE, "--iteration: expected a number, found none");
 }
 
+/* Each run of a batch has one result, and nothing is printed of it. */
+static gboolean
+check_batch(const RunOptions *run, GError **error)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } others[] = { { "save-inputs", run->inputs_dir }, { "dump-values", run->values_dir },
+                   { "expect", run->expect_dir },      { "labels", run->labels },
+                   { "profile", run->profile },        { "runs", run->runs != 1 } };
+    if (run->jobs < 0 || run->jobs > MAX_JOBS)
+        return kiln_throw(error, KILN_ERROR_USAGE, "--jobs: expected 0 to %d, found %d", MAX_JOBS,
+                          run->jobs);
+    if (!run->batch_of)
+        return (!run->jobs && !run->overwrite) ||
+               kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected --batch-of beside it",
+                          run->jobs ? "jobs" : "overwrite");
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
+        if (others[i].given)
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--batch-of and --%s: expected one of them, found both",
+                              others[i].option);
+    }
+    return run->out_dir || kiln_throw(error, KILN_ERROR_USAGE,
+                                      "--batch-of: expected -o DIR for the results, found none");
+}
+
 static gboolean
 check_values(RunOptions *run, GError **error)
 {
@@ -86,15 +119,18 @@ check_values(RunOptions *run, GError **error)
     if (run->runs < 1)
         return kiln_throw(error, KILN_ERROR_USAGE, "--runs: expected 1 or more, found %d",
                           run->runs);
-    return read_iterations(run, error) && kiln_inputs_check(&run->inputs, error);
+    return read_iterations(run, error) && check_batch(run, error) &&
+           kiln_inputs_check(&run->inputs, error);
 }
 
 /* --- files --- */
 
 static char *
-tensor_path(const RunOptions *run, const char *dir, const char *prefix, unsigned i)
+tensor_path(const RunOptions *run, const char *dir, const char *prefix, const KilnInfoList *list,
+            unsigned i)
 {
-    return g_strdup_printf("%s/%s_%u.%s", dir, prefix, i, run->npy ? "npy" : "pb");
+    return g_strdup_printf("%s/%s_%u.%s", dir, prefix, i,
+                           kiln_tensor_ending(list->info[i].dtype, run->npy));
 }
 
 /* What output @i is compared with: a TensorProto, or where there is none a NumPy array. */
@@ -134,9 +170,9 @@ check_overwrite(const RunOptions *run, const KilnOptions *options, const KilnMod
     g_autoptr(GPtrArray) inputs = list_inputs(run, model);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; run->out_dir && i < model->outputs.n; i++)
-        g_ptr_array_add(paths, tensor_path(run, run->out_dir, "output", i));
+        g_ptr_array_add(paths, tensor_path(run, run->out_dir, "output", &model->outputs, i));
     for (unsigned i = 0; run->inputs_dir && i < model->inputs.n; i++)
-        g_ptr_array_add(paths, tensor_path(run, run->inputs_dir, "input", i));
+        g_ptr_array_add(paths, tensor_path(run, run->inputs_dir, "input", &model->inputs, i));
     g_ptr_array_add(paths, NULL);
     const KilnFiles files = { .model = model,
                               .path = path,
@@ -145,27 +181,14 @@ check_overwrite(const RunOptions *run, const KilnOptions *options, const KilnMod
     return kiln_check_overwrite(options, &files, error);
 }
 
-/* All files or none. */
 static gboolean
 write_tensors(const RunOptions *run, const char *dir, const char *prefix, const KilnInfoList *names,
               const GPtrArray *tensors, GError **error)
 {
-    if (!kiln_folder_make(dir, 0777, error))
-        return FALSE;
-    g_autofree KilnFileContent *files = g_new0(KilnFileContent, tensors->len + 1);
-    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
-    for (unsigned i = 0; i < tensors->len; i++) {
-        char *path = tensor_path(run, dir, prefix, i);
-        GByteArray *bytes = g_byte_array_new();
-        g_ptr_array_add(paths, path);
-        g_ptr_array_add(kept, bytes);
-        if (!kiln_tensor_file_encode(path, names->info[i].name, g_ptr_array_index(tensors, i),
-                                     bytes, error))
-            return FALSE;
-        files[i] = (KilnFileContent){ path, bytes->data, bytes->len };
-    }
-    return kiln_files_write(files, tensors->len, error);
+    for (unsigned i = 0; i < tensors->len; i++)
+        g_ptr_array_add(paths, tensor_path(run, dir, prefix, names, i));
+    return kiln_folder_make(dir, 0777, error) && kiln_tensors_write(paths, names, tensors, error);
 }
 
 /* --- inputs --- */
@@ -220,7 +243,8 @@ print_json(const RunOptions *run, const KilnExecution *execution, const GPtrArra
     KilnJson json = kiln_report_begin(text);
     kiln_json_array(&json, "outputs");
     for (unsigned i = 0; i < outputs->len; i++)
-        kiln_summary_write(&json, output_name(execution, i), g_ptr_array_index(outputs, i), labels);
+        kiln_summary_write(&json, &execution->program->outputs.info[i],
+                           g_ptr_array_index(outputs, i), labels);
     kiln_json_end_array(&json);
     kiln_json_int(&json, "fold_runs", (int64_t)kiln_program_fold_runs(execution->program));
     kiln_json_number(&json, "run_ms", execution->run_ms);
@@ -239,7 +263,8 @@ print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecu
     if (options->json)
         return print_json(run, execution, outputs, numbers, labels, error);
     for (unsigned i = 0; i < outputs->len; i++)
-        kiln_summary_print(output_name(execution, i), g_ptr_array_index(outputs, i), labels);
+        kiln_summary_print(&execution->program->outputs.info[i], g_ptr_array_index(outputs, i),
+                           labels);
     return TRUE;
 }
 
@@ -249,11 +274,12 @@ compare_outputs(const RunOptions *run, const KilnExecution *execution, const GPt
 {
     for (unsigned i = 0; i < outputs->len; i++) {
         g_autofree char *file = expected_file(run, i);
-        g_autoptr(KilnTensor) want = kiln_tensor_file_load(file, NULL, NULL, error);
+        g_autoptr(KilnTensor) want =
+            kiln_tensor_file_load(file, &execution->program->outputs.types[i], NULL, error);
         if (!want)
             return FALSE;
-        if (!kiln_tensor_compare(g_ptr_array_index(outputs, i), want, run->rtol, run->atol, NULL,
-                                 NULL, error)) {
+        if (!kiln_value_compare(g_ptr_array_index(outputs, i), want, run->rtol, run->atol, NULL,
+                                NULL, error)) {
             kiln_prefix_error(error, "output %s against %s: ", output_name(execution, i), file);
             return FALSE;
         }
@@ -363,39 +389,80 @@ run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
     return ran && show(run, options, model, execution, inputs, labels, error);
 }
 
+/* The options of sessions; values that are computed once more, by the graph, draw the same. */
+static KilnSessionOptions
+session_options(const RunOptions *run, const KilnOptions *options, KilnModel *model)
+{
+    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
+    session.threads = options->threads;
+    session.profile = run->profile || (options->trace && !run->batch_of);
+    session.poison = run->poison;
+    session.seeded = run->inputs.run_seeded || run->values_dir;
+    session.seed = run->inputs.run_seeded ? run->inputs.run_seed : kiln_random_fresh();
+    if (model->module)
+        model->module->seed = session.seed;
+    return session;
+}
+
+static int
+run_once(const RunOptions *run, KilnOptions *options, KilnModel *model,
+         const KilnCompileOptions *compile, KilnExecution *execution, GError **error)
+{
+    const KilnSessionOptions session = session_options(run, options, model);
+    gboolean fine = kiln_execution_open(execution, model, compile, &session, error);
+    kiln_clear_progress(options);
+    return fine && run_and_show(run, options, model, execution, error) ? KILN_EXIT_OK
+                                                                       : KILN_EXIT_FAILED;
+}
+
+static int
+run_batch(KilnBatch *batch, const RunOptions *run, KilnModel *model,
+          const KilnCompileOptions *compile, KilnExecution *execution, GError **error)
+{
+    const KilnSessionOptions session = session_options(run, batch->options, model);
+    if (!execution->program)
+        execution->program = kiln_program_compile(model, compile, error);
+    kiln_clear_progress(batch->options);
+    return execution->program ? kiln_batch_run(batch, execution->program, &session, error)
+                              : KILN_EXIT_FAILED;
+}
+
 static int
 run_work(KilnOptions *options, char **operands, void *data, GError **error)
 {
     RunOptions *run = data;
     if (!check_values(run, error))
         return KILN_EXIT_USAGE;
+    if (run->batch_of && !options->threads)
+        options->threads = 1; /* of each run; there are as many runs as processors */
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
     g_auto(KilnExecution) execution = { 0 };
     g_autoptr(KilnModel) model =
         pipeline ? kiln_options_load(options, operands[0], &execution.program, error) : NULL;
+    g_auto(KilnBatch) batch = { .options = options,
+                                .inputs = &run->inputs,
+                                .model = model,
+                                .path = operands[0],
+                                .of = run->batch_of,
+                                .out_dir = run->out_dir,
+                                .npy = run->npy,
+                                .overwrite = run->overwrite,
+                                .jobs = run->jobs };
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
     g_autoptr(GArray) constants = NULL;
-    if (!model || !check_overwrite(run, options, model, operands[0], error) ||
-        !kiln_inputs_check_names(&run->inputs, model, error) ||
+    if (!model || !kiln_inputs_check_names(&run->inputs, model, error) ||
+        !(run->batch_of ? kiln_batch_find(&batch, error)
+                        : check_overwrite(run, options, model, operands[0], error)) ||
         !(constants = load_constants(&run->inputs, model, error)) ||
         !kiln_options_compile(options, model, pipeline, &compile, &shapes, error))
         return KILN_EXIT_FAILED;
     compile.constants = (const KilnConstantInput *)constants->data;
     compile.n_constants = constants->len;
-    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
-    session.threads = options->threads;
-    session.profile = run->profile || options->trace;
-    session.poison = run->poison;
-    session.seeded = run->inputs.run_seeded || run->values_dir;
-    session.seed = run->inputs.run_seeded ? run->inputs.run_seed : kiln_random_fresh();
-    if (model->module)
-        model->module->seed = session.seed; /* values are computed once more, by the graph */
-    gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);
-    kiln_clear_progress(options);
-    fine = fine && run_and_show(run, options, model, &execution, error);
+    int status = run->batch_of ? run_batch(&batch, run, model, &compile, &execution, error)
+                               : run_once(run, options, model, &compile, &execution, error);
     kiln_shapes_free(shapes, compile.n_shapes);
-    return fine ? KILN_EXIT_OK : KILN_EXIT_FAILED;
+    return status;
 }
 
 int
@@ -427,6 +494,13 @@ kiln_command_run(int argc, char **argv)
           "Run again with dead memory filled with NaN, and fail if a result changes", NULL },
         { "labels", 0, 0, G_OPTION_ARG_FILENAME, &run.labels,
           "Print a label from FILE (one a line) beside each of the top 5", "FILE" },
+        { "batch-of", 0, 0, G_OPTION_ARG_FILENAME, &run.batch_of,
+          "Run each file of a folder, or of a list with one on each line; -o has the results",
+          "PATH" },
+        { "jobs", 0, 0, G_OPTION_ARG_INT, &run.jobs,
+          "Run N of a batch at once (default: 0, one for each processor)", "N" },
+        { "overwrite", 0, 0, G_OPTION_ARG_NONE, &run.overwrite,
+          "Run also what has a result of an earlier batch", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {

@@ -5,7 +5,7 @@
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
 #include "runtime/shapes/texts.h"
-#include "runtime/tensors/tensor_compare.h"
+#include "runtime/tensors/item_compare.h"
 #include "runtime/tensors/tensor_file.h"
 #include "tools/command.h"
 #include "tools/execute.h"
@@ -62,10 +62,11 @@ read_tolerance(const Verify *verify, const char *dir, double *rtol, double *atol
 }
 
 static KilnTensor *
-load_numbered(const char *dir, const char *kind, unsigned i, GError **error)
+load_numbered(const char *dir, const char *kind, unsigned i, const KilnInfoList *list,
+              GError **error)
 {
     g_autofree char *file = g_strdup_printf("%s/%s_%u.pb", dir, kind, i);
-    return kiln_tensor_file_load(file, NULL, NULL, error);
+    return kiln_tensor_file_load(file, &list->types[i], NULL, error);
 }
 
 /* ONNX's test data up to version 1.12 stores bfloat16 as bare 16-bit patterns: they are taken for
@@ -96,7 +97,8 @@ run_data_set(const Verify *verify, KilnExecution *execution, const char *dir, do
         !check_count(dir, "output", execution->program->outputs.n, error))
         return FALSE;
     for (unsigned i = 0; i < execution->program->inputs.n; i++) {
-        g_autoptr(KilnTensor) tensor = load_numbered(dir, "input", i, error);
+        g_autoptr(KilnTensor) tensor =
+            load_numbered(dir, "input", i, &execution->program->inputs, error);
         take_as(tensor, execution->program->inputs.info[i].dtype);
         if (!tensor || !kiln_execution_bind(execution, i, tensor, error))
             return FALSE;
@@ -104,13 +106,14 @@ run_data_set(const Verify *verify, KilnExecution *execution, const char *dir, do
     if (!kiln_execution_run(execution, 1, error))
         return FALSE;
     for (unsigned i = 0; i < execution->program->outputs.n; i++) {
-        g_autoptr(KilnTensor) want = load_numbered(dir, "output", i, error);
+        g_autoptr(KilnTensor) want =
+            load_numbered(dir, "output", i, &execution->program->outputs, error);
         take_as(want, execution->program->outputs.info[i].dtype);
         g_autoptr(KilnTensor) got = want ? kiln_execution_output(execution, i, error) : NULL;
         double worst_abs = 0, worst_rel = 0;
         bool wide = got && got->type.dtype == KILN_DTYPE_bf16 && verify->rtol < 0;
-        gboolean fine = got && kiln_tensor_compare(got, want, wide ? MAX(rtol, BF16_RTOL) : rtol,
-                                                   atol, &worst_abs, &worst_rel, error);
+        gboolean fine = got && kiln_value_compare(got, want, wide ? MAX(rtol, BF16_RTOL) : rtol,
+                                                  atol, &worst_abs, &worst_rel, error);
         result->worst_abs = MAX(result->worst_abs, worst_abs);
         result->worst_rel = MAX(result->worst_rel, worst_rel);
         if (!fine) {

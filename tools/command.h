@@ -21,6 +21,7 @@ enum {
     KILN_EXIT_USAGE = 2,
     KILN_EXIT_UNSUPPORTED = 3,
     KILN_EXIT_MISMATCH = 4,
+    KILN_EXIT_PARTIAL = 5, /* some inputs of a batch have no result */
 };
 
 typedef struct KilnTrace KilnTrace;
@@ -103,8 +104,10 @@ KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *
 KilnModel *kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_program,
                              GError **error);
 
-/** A KilnProgressFn; @data is the KilnOptions. After a while it shows a line on standard error and
- * rewrites it, on terminals only. */
+/** Shows @fraction and @what in a line on standard error, which later calls rewrite. Only on a
+ * terminal, not with --quiet, and not in the first half second. */
+void kiln_show_line(KilnOptions *options, double fraction, const char *what);
+/** A KilnProgressFn; @data is the KilnOptions. Shows the line, and adds a step to the trace. */
 gboolean kiln_show_progress(double fraction, const char *what, void *data);
 void kiln_clear_progress(KilnOptions *options);
 

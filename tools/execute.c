@@ -2,8 +2,10 @@
 /* Running a model on tensors. */
 #include "tools/execute.h"
 
+#include "graph/base/write_file.h"
 #include "kiln.h"
 #include "runtime/model.h"
+#include "runtime/tensors/tensor_file.h"
 
 void
 kiln_execution_clear(KilnExecution *execution)
@@ -35,6 +37,8 @@ kiln_execution_bind(KilnExecution *execution, unsigned i, const KilnTensor *tens
         return kiln_throw(error, KILN_ERROR_TYPE, "input %s: expected %s, found %s", info->name,
                           kiln_dtype_name(info->dtype), found);
     }
+    if (kiln_dtype_is_item(info->dtype))
+        return kiln_session_bind_input_item(execution->session, i, kiln_tensor_item(tensor), error);
     GBytes *view = kiln_tensor_view(tensor, error);
     if (!view)
         return FALSE;
@@ -57,9 +61,18 @@ kiln_execution_run(KilnExecution *execution, unsigned n, GError **error)
     return ran;
 }
 
+static KilnTensor *
+output_item(KilnExecution *execution, unsigned i, GError **error)
+{
+    g_autoptr(KilnItem) item = kiln_session_output_item(execution->session, i, error);
+    return item ? kiln_tensor_new_item(&execution->program->outputs.types[i], item) : NULL;
+}
+
 KilnTensor *
 kiln_execution_output(KilnExecution *execution, unsigned i, GError **error)
 {
+    if (kiln_dtype_is_item(execution->program->outputs.info[i].dtype))
+        return output_item(execution, i, error);
     KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     const void *data = kiln_session_output(execution->session, i, &info, error);
     if (!data)
@@ -79,4 +92,30 @@ kiln_execution_outputs(KilnExecution *execution, GError **error)
         g_ptr_array_add(outputs, tensor);
     }
     return g_steal_pointer(&outputs);
+}
+
+/* --- files --- */
+
+gboolean
+kiln_tensors_write(const GPtrArray *paths, const KilnInfoList *names, const GPtrArray *tensors,
+                   GError **error)
+{
+    g_autofree KilnFileContent *files = g_new0(KilnFileContent, tensors->len + 1);
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    for (unsigned i = 0; i < tensors->len; i++) {
+        const char *path = g_ptr_array_index(paths, i);
+        GByteArray *bytes = g_byte_array_new();
+        g_ptr_array_add(kept, bytes);
+        if (!kiln_tensor_file_encode(path, names->info[i].name, g_ptr_array_index(tensors, i),
+                                     bytes, error))
+            return FALSE;
+        files[i] = (KilnFileContent){ path, bytes->data, bytes->len };
+    }
+    return kiln_files_write(files, tensors->len, error);
+}
+
+const char *
+kiln_tensor_ending(KilnDType dtype, bool npy)
+{
+    return npy && !kiln_dtype_is_item(dtype) ? "npy" : "pb";
 }

@@ -35,4 +35,11 @@ KilnTensor *kiln_execution_output(KilnExecution *execution, unsigned i, GError *
 /** Returns all outputs, KilnTensor*. */
 GPtrArray *kiln_execution_outputs(KilnExecution *execution, GError **error);
 
+/** Writes tensor i of @tensors to path i of @paths, all files or none. @names: of the tensors. */
+gboolean kiln_tensors_write(const GPtrArray *paths, const KilnInfoList *names,
+                            const GPtrArray *tensors, GError **error);
+/** The ending of the file for a value of @dtype: "npy" or "pb". NumPy has no sequences, optionals
+ * and maps. */
+const char *kiln_tensor_ending(KilnDType dtype, bool npy);
+
 #endif

@@ -172,6 +172,10 @@ random_input(const KilnInputs *inputs, const KilnModel *model, unsigned i, const
     const char *name = kiln_model_input(model, i)->name;
     const char *range = range_of_input(inputs, name, type->dtype);
     KilnDomain domain;
+    if (range && kiln_dtype_is_item(type->dtype))
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "--range %s: expected an input that is a tensor, found a %s", range,
+                               kiln_dtype_name(type->dtype));
     if (!range || !parse_range(range, &domain))
         return kiln_model_random_input(model, i, type, types, inputs->seed, error);
     if (!kiln_dtype_is_float(type->dtype)) {

@@ -40,8 +40,10 @@ print_help(FILE *out)
                 (int)(5 - g_utf8_strlen(commands[i].operands, -1)), "", commands[i].summary);
     fprintf(out, "\n`kiln COMMAND --help` shows the options of a command. `kiln --version` shows "
                  "the version.\n");
-    fprintf(out,
-            "Exit status: 0 ok, 1 failed, 2 wrong usage, 3 unsupported operators, 4 mismatch.\n");
+    fprintf(
+        out,
+        "Exit status: 0 ok, 1 failed, 2 wrong usage, 3 unsupported operators, 4 mismatch, 5 some "
+        "inputs of a batch failed.\n");
 }
 
 static int

@@ -598,6 +598,12 @@ kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_prog
         if (i == entry->arguments->len)
             return kiln_throw_null(error, KILN_ERROR_USAGE, "--const: the model has no input %s",
                                    name + 1);
+        const KilnType *type = &kiln_function_argument(entry, i)->value.type;
+        if (kiln_dtype_is_item(type->dtype)) {
+            g_autofree char *found = kiln_type_to_string(type);
+            return kiln_throw_null(error, KILN_ERROR_USAGE,
+                                   "--const: %s: expected a tensor, found %s", name + 1, found);
+        }
         kiln_function_argument(entry, i)->constness =
             compile ? KILN_CONSTNESS_COMPILE : KILN_CONSTNESS_RUN;
     }

@@ -39,20 +39,36 @@ data_file(const KilnModel *model, const struct stat *found)
     return NULL;
 }
 
-/* The one of @inputs that @found is; NULL where it is none. */
-static const char *
-input_file(const char *const *inputs, const struct stat *found)
+static char *
+place_of_status(const struct stat *status)
 {
-    for (; inputs && *inputs; inputs++) {
-        if (is_same_file(found, *inputs))
-            return *inputs;
-    }
-    return NULL;
+    return g_strdup_printf("%ju:%ju", (uintmax_t)status->st_dev, (uintmax_t)status->st_ino);
 }
 
-static gboolean
-check_output(const char *output, const KilnOptions *options, const KilnFiles *files, GError **error)
+/* The regular files of @paths by their place. There may be thousands, for as many outputs. */
+static GHashTable *
+places_of(const char *const *paths)
 {
+    GHashTable *places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    struct stat status;
+    for (; paths && *paths; paths++) {
+        if (look_up(*paths, &status))
+            g_hash_table_insert(places, place_of_status(&status), (char *)*paths);
+    }
+    return places;
+}
+
+/* Of one call: what is read, and the outputs so far, by their places. */
+typedef struct {
+    const KilnOptions *options;
+    const KilnFiles *files;
+    GHashTable *inputs, *pipelines, *outputs;
+} Check;
+
+static gboolean
+check_output(const Check *check, const char *output, GError **error)
+{
+    const KilnFiles *files = check->files;
     struct stat found;
     if (!look_up(output, &found))
         return TRUE;
@@ -66,9 +82,10 @@ check_output(const char *output, const KilnOptions *options, const KilnFiles *fi
                           "output %s: expected another file than those of the model, found %s, in "
                           "which %s has its weights",
                           output, data, files->path);
-    const char *input = input_file(files->inputs, &found);
+    g_autofree char *place = place_of_status(&found);
+    const char *input = g_hash_table_lookup(check->inputs, place);
     if (!input)
-        input = input_file((const char *const *)options->pipelines, &found);
+        input = g_hash_table_lookup(check->pipelines, place);
     return !input || kiln_throw(error, KILN_ERROR_USAGE,
                                 "output %s: expected another file than those that are read, found "
                                 "%s",
@@ -81,7 +98,7 @@ place_of(const char *path)
 {
     struct stat found;
     if (look_up(path, &found))
-        return g_strdup_printf("%ju:%ju", (uintmax_t)found.st_dev, (uintmax_t)found.st_ino);
+        return place_of_status(&found);
     if (stat(path, &found) == 0)
         return NULL;
     g_autofree char *folder = g_path_get_dirname(path), *name = g_path_get_basename(path);
@@ -90,12 +107,11 @@ place_of(const char *path)
                                      : g_canonicalize_filename(path, NULL);
 }
 
-/* @places: outputs so far, by their place. */
 static gboolean
-check_places(GHashTable *places, const char *output, GError **error)
+check_place(const Check *check, const char *output, GError **error)
 {
     char *place = place_of(output);
-    const char *other = place ? g_hash_table_lookup(places, place) : NULL;
+    const char *other = place ? g_hash_table_lookup(check->outputs, place) : NULL;
     if (other) {
         g_free(place);
         return kiln_throw(error, KILN_ERROR_USAGE,
@@ -103,25 +119,34 @@ check_places(GHashTable *places, const char *output, GError **error)
                           other);
     }
     if (place)
-        g_hash_table_insert(places, place, (char *)output);
+        g_hash_table_insert(check->outputs, place, (char *)output);
+    return TRUE;
+}
+
+static gboolean
+check_outputs(const Check *check, GError **error)
+{
+    const char *trace = check->options->trace;
+    if (trace && (!check_output(check, trace, error) || !check_place(check, trace, error)))
+        return FALSE;
+    for (const char *const *output = check->files->outputs; *output; output++) {
+        if (trace && kiln_is_stdout(*output) && kiln_is_stdout(trace))
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--trace: expected a file, found standard output, where the result "
+                              "goes");
+        if (!kiln_is_stdout(*output) &&
+            (!check_output(check, *output, error) || !check_place(check, *output, error)))
+            return FALSE;
+    }
     return TRUE;
 }
 
 gboolean
 kiln_check_overwrite(const KilnOptions *options, const KilnFiles *files, GError **error)
 {
-    g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    if (options->trace && (!check_output(options->trace, options, files, error) ||
-                           !check_places(places, options->trace, error)))
-        return FALSE;
-    for (const char *const *output = files->outputs; *output; output++) {
-        if (options->trace && kiln_is_stdout(*output) && kiln_is_stdout(options->trace))
-            return kiln_throw(error, KILN_ERROR_USAGE,
-                              "--trace: expected a file, found standard output, where the result "
-                              "goes");
-        if (!kiln_is_stdout(*output) && (!check_output(*output, options, files, error) ||
-                                         !check_places(places, *output, error)))
-            return FALSE;
-    }
-    return TRUE;
+    g_autoptr(GHashTable) inputs = places_of(files->inputs);
+    g_autoptr(GHashTable) pipelines = places_of((const char *const *)options->pipelines);
+    g_autoptr(GHashTable) outputs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    const Check check = { options, files, inputs, pipelines, outputs };
+    return check_outputs(&check, error);
 }

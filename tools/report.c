@@ -36,22 +36,28 @@ one_row(const char *text)
     return g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), room));
 }
 
-gboolean
-kiln_show_progress(double fraction, const char *what, void *data)
+void
+kiln_show_line(KilnOptions *options, double fraction, const char *what)
 {
-    KilnOptions *options = data;
     KilnProgress *progress = &options->progress;
-    kiln_trace_step(progress->trace, "pass", what);
     gint64 now = g_get_monotonic_time() / 1000;
     if (!progress->started)
         progress->started = now;
     if (options->quiet || !isatty(STDERR_FILENO) || now - progress->started < QUIET_MS ||
         now - progress->shown < STEP_MS)
-        return TRUE;
+        return;
     progress->shown = now;
     g_autofree char *line = one_row(what);
     fprintf(stderr, "\r\033[K%3d %% %s", (int)(fraction * 100), line);
     fflush(stderr);
+}
+
+gboolean
+kiln_show_progress(double fraction, const char *what, void *data)
+{
+    KilnOptions *options = data;
+    kiln_trace_step(options->progress.trace, "pass", what);
+    kiln_show_line(options, fraction, what);
     return TRUE;
 }
 

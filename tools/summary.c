@@ -132,19 +132,39 @@ write_texts(KilnJson *json, const KilnTensor *tensor)
     kiln_json_end_array(json);
 }
 
+static void
+append_numbers(GString *out, const Summary *summary)
+{
+    if (summary->n - summary->n_nan > 0)
+        g_string_append_printf(out, " min %g max %g mean %g", summary->min, summary->max,
+                               summary->mean);
+    if (summary->n_nan)
+        g_string_append_printf(out, " NaN %" G_GINT64_FORMAT, summary->n_nan);
+}
+
 void
-kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
+kiln_summary_append(GString *out, const KilnTensor *tensor)
+{
+    if (tensor->type.dtype == KILN_DTYPE_string)
+        return;
+    const Summary summary = summarise(tensor);
+    append_numbers(out, &summary);
+}
+
+void
+kiln_summary_print(const KilnTensorInfo *info, const KilnTensor *tensor, char **labels)
 {
     bool texts = tensor->type.dtype == KILN_DTYPE_string;
+    if (kiln_dtype_is_item(tensor->type.dtype)) {
+        kiln_summary_print_item(info, kiln_tensor_item(tensor));
+        return;
+    }
     Summary summary = texts ? (Summary){ 0 } : summarise(tensor);
     g_autofree char *type = kiln_type_to_string(&tensor->type);
-    g_autofree char *shown = kiln_one_line(name);
-    printf("%s: %s", shown, type);
-    if (summary.n - summary.n_nan > 0)
-        printf(" min %g max %g mean %g", summary.min, summary.max, summary.mean);
-    if (summary.n_nan)
-        printf(" NaN %" G_GINT64_FORMAT, summary.n_nan);
-    printf("\n");
+    g_autofree char *shown = kiln_one_line(info->name);
+    g_autoptr(GString) numbers = g_string_new(NULL);
+    append_numbers(numbers, &summary);
+    printf("%s: %s%s\n", shown, type, numbers->str);
     if (texts)
         print_texts(tensor);
     for (int i = 0; i < summary.n_top; i++) {
@@ -156,18 +176,14 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
 }
 
 void
-kiln_summary_write(KilnJson *json, const char *name, const KilnTensor *tensor, char **labels)
+kiln_summary_write_members(KilnJson *json, const KilnTensor *tensor, char **labels)
 {
-    bool texts = tensor->type.dtype == KILN_DTYPE_string;
-    Summary summary = texts ? (Summary){ 0 } : summarise(tensor);
-    kiln_json_object(json, NULL);
-    kiln_json_string(json, "name", name);
     kiln_json_type(json, "type", &tensor->type);
-    if (texts) {
+    if (tensor->type.dtype == KILN_DTYPE_string) {
         write_texts(json, tensor);
-        kiln_json_end_object(json);
         return;
     }
+    const Summary summary = summarise(tensor);
     kiln_json_number(json, "min", summary.min);
     kiln_json_number(json, "max", summary.max);
     kiln_json_number(json, "mean", summary.mean);
@@ -183,5 +199,18 @@ kiln_summary_write(KilnJson *json, const char *name, const KilnTensor *tensor, c
         kiln_json_end_object(json);
     }
     kiln_json_end_array(json);
+}
+
+void
+kiln_summary_write(KilnJson *json, const KilnTensorInfo *info, const KilnTensor *tensor,
+                   char **labels)
+{
+    if (kiln_dtype_is_item(tensor->type.dtype)) {
+        kiln_summary_write_item(json, info, kiln_tensor_item(tensor));
+        return;
+    }
+    kiln_json_object(json, NULL);
+    kiln_json_string(json, "name", info->name);
+    kiln_summary_write_members(json, tensor, labels);
     kiln_json_end_object(json);
 }

@@ -2,6 +2,7 @@
 #include "tools/values.h"
 
 #include "exec/eval.h"
+#include "graph/base/item.h"
 #include "graph/base/write_file.h"
 #include "graph/module/folding.h"
 #include "ir/target.h"
@@ -15,6 +16,7 @@
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
+#include "runtime/tensors/item_compare.h"
 #include "runtime/tensors/tensor_file.h"
 
 #include <string.h>
@@ -22,6 +24,66 @@
 enum {
     MAX_FILE_NAME = 200, /* bytes of a value's name in a file name */
 };
+
+/* --- parts of values --- */
+
+static gboolean see_part(const KilnNamedValue *whole, KilnItem *item, KilnNamedValueFn see,
+                         void *data, GError **error);
+
+static gboolean
+see_length(const KilnNamedValue *whole, size_t length, KilnNamedValueFn see, void *data,
+           GError **error)
+{
+    const KilnType type = kiln_type_scalar(KILN_DTYPE_i64);
+    const int64_t number = (int64_t)length;
+    g_autoptr(KilnTensor) tensor = kiln_tensor_new_copy(&type, &number, error);
+    g_autofree char *name = g_strconcat(whole->name, ".length", NULL);
+    KilnNamedValue value = { name, whole->op, whole->of, "i64[]", tensor };
+    return tensor && see(&value, data, error);
+}
+
+/* The parts of @item, which @whole names. */
+static gboolean
+see_parts(const KilnNamedValue *whole, KilnItem *item, KilnDType dtype, KilnNamedValueFn see,
+          void *data, GError **error)
+{
+    static const char *const parts_of_map[] = { "keys", "values" };
+    bool map = dtype == KILN_DTYPE_map;
+    size_t n = kiln_item_length(item);
+    if (!map && !see_length(whole, n, see, data, error))
+        return FALSE;
+    for (size_t i = 0; i < n; i++) {
+        g_autofree char *name = map ? g_strdup_printf("%s.%s", whole->name, parts_of_map[i])
+                                    : g_strdup_printf("%s[%zu]", whole->name, i);
+        const KilnNamedValue part = { name, whole->op, whole->of, NULL, NULL };
+        if (!see_part(&part, kiln_item_get(item, i), see, data, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+see_part(const KilnNamedValue *whole, KilnItem *item, KilnNamedValueFn see, void *data,
+         GError **error)
+{
+    KilnDType dtype = kiln_item_dtype(item);
+    if (kiln_dtype_is_item(dtype))
+        return see_parts(whole, item, dtype, see, data, error);
+    g_autoptr(KilnTensor) tensor = kiln_item_as_tensor(item, error);
+    g_autofree char *type = tensor ? kiln_type_to_string(&tensor->type) : NULL;
+    KilnNamedValue value = { whole->name, whole->op, whole->of, type, tensor };
+    return tensor && see(&value, data, error);
+}
+
+/* @value, or its parts. */
+static gboolean
+see_all(const KilnNamedValue *value, KilnNamedValueFn see, void *data, GError **error)
+{
+    KilnDType dtype = value->tensor->type.dtype;
+    return kiln_dtype_is_item(dtype)
+               ? see_parts(value, kiln_tensor_item(value->tensor), dtype, see, data, error)
+               : see(value, data, error);
+}
 
 /* --- of a model --- */
 
@@ -46,8 +108,16 @@ see_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **e
         return TRUE;
     g_autofree char *type = type_of(value, *io_tensor);
     g_autoptr(KilnTensor) handle = kiln_tensor_copy(*io_tensor);
-    KilnNamedValue named = { value->name, kiln_op_info(value->def->op)->name, type, handle };
-    return watcher->see(&named, watcher->data, error);
+    KilnNamedValue named = { value->name, kiln_op_info(value->def->op)->name, value->name, type,
+                             handle };
+    return see_all(&named, watcher->see, watcher->data, error);
+}
+
+static GBytes *
+element_rank_of(const KilnTensor *tensor)
+{
+    const int64_t rank = kiln_item_element_rank(kiln_tensor_item(tensor));
+    return g_bytes_new(&rank, sizeof rank);
 }
 
 /* What a run with @inputs is specialised for. Dims that @open leaves open stay so, unless it is
@@ -66,7 +136,8 @@ bindings_of(const KilnModel *model, const KilnBinding *open, const GPtrArray *in
             bindings[i] = open[i];
         if (!decides[i])
             continue;
-        GBytes *bytes = kiln_tensor_view(tensor, error);
+        GBytes *bytes = kiln_dtype_is_item(tensor->type.dtype) ? element_rank_of(tensor)
+                                                               : kiln_tensor_view(tensor, error);
         if (!bytes)
             return NULL;
         g_ptr_array_add(kept, bytes);
@@ -214,7 +285,7 @@ kiln_values_of_outputs(const KilnProgram *program, const GPtrArray *outputs, Kil
         KilnTensor *tensor = g_ptr_array_index(outputs, i);
         g_autofree char *name = g_strconcat("output ", program->outputs.info[i].name, NULL);
         g_autofree char *type = kiln_type_to_string(&tensor->type);
-        if (!see(&(KilnNamedValue){ name, "output", type, tensor }, data, error))
+        if (!see_all(&(KilnNamedValue){ name, "output", name, type, tensor }, see, data, error))
             return FALSE;
     }
     return TRUE;
@@ -313,7 +384,8 @@ kiln_values_of_folder(const char *dir, KilnNamedValueFn see, void *data, GError 
             continue;
         g_autofree char *path = g_build_filename(dir, g_ptr_array_index(files, i), NULL);
         g_autoptr(KilnTensor) tensor = kiln_tensor_file_load(path, NULL, NULL, error);
-        if (!tensor || !see(&(KilnNamedValue){ .name = name, .tensor = tensor }, data, error))
+        if (!tensor ||
+            !see(&(KilnNamedValue){ .name = name, .of = name, .tensor = tensor }, data, error))
             return FALSE;
     }
     return TRUE;

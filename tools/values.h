@@ -12,8 +12,11 @@
 #include "runtime/program.h"
 #include "tools/command.h"
 
+/** A tensor. Of a sequence, optional or map NAME there are its parts: NAME.length and NAME[0], …,
+ * or NAME.keys and NAME.values. */
 typedef struct {
     const char *name, *op; /* "output NAME" and "output" for outputs of the program */
+    const char *of;        /* the value that this is a part of: @name, where it is a tensor */
     const char *type;      /* with quantization, which tensors lack; NULL: read from a file */
     KilnTensor *tensor;    /* borrowed */
 } KilnNamedValue;

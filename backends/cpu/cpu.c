@@ -24,7 +24,8 @@ kiln_cpu_plain_supports(const KilnInstr *instr)
 #define NUMBERS (INTS | D(f64)) /* beside f32, which has kernels of its own */
 #define FLOATS (D(f16) | D(bf16) | D(f32) | D(f64))
 #define USUAL (NUMBERS | FLOATS | D(bool)) /* all but those of few bits */
-#define ALL ((1u << KILN_N_DTYPES) - 1 - D(string))
+#define ITEMS (D(sequence) | D(optional) | D(map))
+#define ALL ((1u << KILN_N_DTYPES) - 1 - D(string) - ITEMS)
 #define MOVED (ALL | D(string)) /* by their bytes */
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \

@@ -7,6 +7,7 @@
 
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
+#define ITEMS (D(sequence) | D(optional) | D(map))
 #define FLOATS (D(f32) | D(f64) | D(f16) | D(bf16))
 #define SIGNED (D(i8) | D(i16) | D(i32) | D(i64))
 #define UNSIGNED (D(u8) | D(u16) | D(u32) | D(u64))

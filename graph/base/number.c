@@ -254,6 +254,9 @@ kiln_element_as_i64(KilnDType dtype, const void *bytes, int64_t index)
     case KILN_DTYPE_u2:
         return few_bits(bytes, index, 2, false);
     case KILN_DTYPE_string:
+    case KILN_DTYPE_sequence:
+    case KILN_DTYPE_optional:
+    case KILN_DTYPE_map:
     case KILN_N_DTYPES:
         return 0;
     default:
@@ -335,6 +338,9 @@ kiln_element_store_f64(KilnDType dtype, void *bytes, int64_t index, double value
         STORE(uint8_t, kiln_low_float_from_f64(dtype, value, true, KILN_ROUND_UP));
         break;
     case KILN_DTYPE_string:
+    case KILN_DTYPE_sequence:
+    case KILN_DTYPE_optional:
+    case KILN_DTYPE_map:
     case KILN_N_DTYPES:
         break;
     }

@@ -3,6 +3,7 @@
 #include "graph/tensor.h"
 
 #include "graph/base/alloc.h"
+#include "graph/base/item.h"
 #include "graph/base/map_file.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
@@ -64,13 +65,40 @@ new_of_size(KilnTensorKind kind, const KilnType *type, int64_t expected, GBytes 
     return tensor;
 }
 
+static void
+release_item(gpointer element)
+{
+    kiln_item_unref(*(KilnItem **)element);
+    g_free(element);
+}
+
+/* The element of a tensor of an item, whose owner the bytes are. */
+static GBytes *
+hold_item(KilnItem *item)
+{
+    KilnItem **element = g_new(KilnItem *, 1);
+    *element = kiln_item_ref(item);
+    return g_bytes_new_with_free_func(element, sizeof *element, release_item, element);
+}
+
+KilnTensor *
+kiln_tensor_new_item(const KilnType *type, KilnItem *item)
+{
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_DATA, type);
+    tensor->bytes = hold_item(item);
+    return tensor;
+}
+
 KilnTensor *
 kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
 {
     KilnTensor *tensor = new_of_size(KILN_TENSOR_DATA, type, kiln_type_bytes(type), bytes, error);
-    if (!tensor || type->dtype != KILN_DTYPE_string)
+    if (!tensor || !kiln_dtype_is_address(type->dtype))
         return tensor;
-    GBytes *copy = kiln_texts_copy(g_bytes_get_data(bytes, NULL), kiln_type_elements(type), error);
+    const void *elements = g_bytes_get_data(bytes, NULL);
+    GBytes *copy = kiln_dtype_is_item(type->dtype)
+                       ? hold_item(kiln_item_of(elements))
+                       : kiln_texts_copy(elements, kiln_type_elements(type), error);
     g_bytes_unref(tensor->bytes);
     tensor->bytes = copy;
     if (!copy)
@@ -82,13 +110,13 @@ kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
 static bool
 is_packed(KilnDType dtype)
 {
-    return dtype != KILN_DTYPE_string && kiln_dtype_bits(dtype) < 8;
+    return !kiln_dtype_is_address(dtype) && kiln_dtype_bits(dtype) < 8;
 }
 
 int64_t
 kiln_tensor_stored_bytes(const KilnType *type)
 {
-    int64_t bytes = type->dtype == KILN_DTYPE_string ? -1 : kiln_type_bytes(type);
+    int64_t bytes = kiln_dtype_is_address(type->dtype) ? -1 : kiln_type_bytes(type);
     return bytes < 0 || !is_packed(type->dtype) ? bytes : kiln_packed_bytes(type->dtype, bytes);
 }
 
@@ -172,6 +200,8 @@ kiln_tensor_new_splat_bits(const KilnType *type, const void *element)
     memcpy(tensor->splat, element, kiln_dtype_size(type->dtype));
     if (type->dtype == KILN_DTYPE_string)
         own_text(tensor);
+    else if (kiln_dtype_is_item(type->dtype))
+        memset(tensor->splat, 0, sizeof tensor->splat); /* an empty one */
     return tensor;
 }
 
@@ -397,6 +427,13 @@ equal_texts(const KilnTensor *a, const KilnTensor *b)
     return equal;
 }
 
+KilnItem *
+kiln_tensor_item(const KilnTensor *tensor)
+{
+    return tensor->kind == KILN_TENSOR_DATA ? kiln_item_of(g_bytes_get_data(tensor->bytes, NULL))
+                                            : NULL;
+}
+
 bool
 kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
 {
@@ -406,6 +443,8 @@ kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
         return false;
     if (a->type.dtype == KILN_DTYPE_string)
         return equal_texts(a, b);
+    if (kiln_dtype_is_item(a->type.dtype))
+        return kiln_item_equal(kiln_tensor_item(a), kiln_tensor_item(b));
     if (a->kind == b->kind && a->kind == KILN_TENSOR_SPLAT)
         return memcmp(a->splat, b->splat, kiln_dtype_size(a->type.dtype)) == 0;
     bool generated = a->kind == KILN_TENSOR_NORMAL || a->kind == KILN_TENSOR_UNIFORM;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heaps of texts: blocks that are filled from the front. A heap that was reset has one block of all
- * bytes that it had, so that runs of one kind soon ask for no more memory. */
+ * bytes that it had, so that runs of one kind soon ask for no more memory. Items have memory of
+ * their own. The heap lists those that it owns. */
 #include "graph/texts.h"
 
 #include "graph/base/alloc.h"
+#include "graph/base/item.h"
+#include "graph/base/item_priv.h"
 #include "graph/error.h"
 
 #include <pthread.h>
 #include <string.h>
 
 enum {
-    FIRST_BLOCK = 16 * 1024 /* bytes */
+    FIRST_BLOCK = 16 * 1024, /* bytes */
+    FIRST_ITEMS = 64,
 };
 
 typedef struct Block Block;
@@ -25,6 +29,9 @@ struct KilnTextHeap {
     size_t bytes;  /* of all blocks */
     size_t limit;  /* 0: none */
     GError *error;
+    KilnItem **items; /* that the heap owns, in the order in which it came to own them */
+    size_t n_items, items_room;
+    KilnAccount *account; /* of the items; NULL: there was none yet */
 };
 
 KilnTextHeap *
@@ -52,6 +59,9 @@ kiln_text_heap_free(KilnTextHeap *heap)
     if (!heap)
         return;
     free_blocks(heap);
+    kiln_item_drop(heap, 0);
+    kiln_free(heap->items);
+    kiln_account_unref(heap->account);
     g_clear_error(&heap->error);
     pthread_mutex_destroy(&heap->mutex);
     g_free(heap);
@@ -61,6 +71,8 @@ void
 kiln_text_heap_limit(KilnTextHeap *heap, int64_t bytes)
 {
     heap->limit = (size_t)bytes;
+    if (heap->account)
+        heap->account->limit = heap->limit;
 }
 
 /* A block of @size bytes in front; false: there is none. */
@@ -89,6 +101,7 @@ kiln_text_heap_reset(KilnTextHeap *heap)
 {
     size_t bytes = heap->bytes;
     g_clear_error(&heap->error);
+    kiln_item_drop(heap, 0);
     if (heap->blocks && heap->blocks->next) {
         free_blocks(heap);
         if (!add_block(heap, bytes))
@@ -155,4 +168,54 @@ GError *
 kiln_text_heap_take_error(KilnTextHeap *heap)
 {
     return heap ? g_steal_pointer(&heap->error) : NULL;
+}
+
+/* --- items --- */
+
+KilnAccount *
+kiln_text_heap_account(KilnTextHeap *heap)
+{
+    if (heap && !heap->account) {
+        heap->account = kiln_account_new();
+        heap->account->limit = heap->limit;
+    }
+    return heap ? heap->account : NULL;
+}
+
+GError **
+kiln_text_heap_error(KilnTextHeap *heap)
+{
+    return heap && !heap->error ? &heap->error : NULL;
+}
+
+size_t
+kiln_item_mark(const KilnTextHeap *heap)
+{
+    return heap ? heap->n_items : 0;
+}
+
+void
+kiln_item_drop(KilnTextHeap *heap, size_t mark)
+{
+    while (heap && heap->n_items > mark)
+        kiln_item_unref(heap->items[--heap->n_items]);
+}
+
+bool
+kiln_item_give(KilnTextHeap *heap, KilnItem *item)
+{
+    if (heap->n_items == heap->items_room) {
+        size_t room = heap->items_room ? 2 * heap->items_room : FIRST_ITEMS;
+        KilnItem **items =
+            kiln_alloc_for("a list of items", room, sizeof(KilnItem *), kiln_text_heap_error(heap));
+        if (!items)
+            return false;
+        if (heap->n_items)
+            memcpy(items, heap->items, heap->n_items * sizeof(KilnItem *));
+        kiln_free(heap->items);
+        heap->items = items;
+        heap->items_room = room;
+    }
+    heap->items[heap->n_items++] = item;
+    return true;
 }

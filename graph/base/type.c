@@ -13,7 +13,8 @@ typedef enum {
     CLASS_SIGNED,
     CLASS_UNSIGNED,
     CLASS_BOOL,
-    CLASS_STRING
+    CLASS_STRING,
+    CLASS_ITEM
 } DTypeClass;
 
 static const struct {
@@ -55,7 +56,7 @@ kiln_dtype_to_onnx(KilnDType dtype)
 bool
 kiln_dtype_from_onnx(int number, KilnDType *out)
 {
-    for (int i = 0; i < KILN_N_DTYPES; i++) {
+    for (int i = 0; i < KILN_N_DTYPES && number > 0; i++) {
         if (dtypes[i].onnx == number) {
             *out = (KilnDType)i;
             return true;
@@ -92,6 +93,9 @@ kiln_dtype_bits(KilnDType dtype)
         KILN_FEW_BITS_MAP(X)
 #undef X
     case KILN_DTYPE_string: /* no number */
+    case KILN_DTYPE_sequence:
+    case KILN_DTYPE_optional:
+    case KILN_DTYPE_map:
         return 0;
     default:
         return 8 * (unsigned)kiln_dtype_size(dtype);
@@ -116,6 +120,18 @@ kiln_dtype_is_signed(KilnDType dtype)
     return dtypes[dtype].class_ == CLASS_SIGNED;
 }
 
+bool
+kiln_dtype_is_item(KilnDType dtype)
+{
+    return dtypes[dtype].class_ == CLASS_ITEM;
+}
+
+bool
+kiln_dtype_is_address(KilnDType dtype)
+{
+    return dtype == KILN_DTYPE_string || kiln_dtype_is_item(dtype);
+}
+
 KilnType
 kiln_type_make(KilnDType dtype, int rank, const int64_t *dims)
 {
@@ -135,6 +151,24 @@ KilnType
 kiln_type_unranked(KilnDType dtype)
 {
     return (KilnType){ .dtype = dtype, .rank = KILN_RANK_UNKNOWN };
+}
+
+KilnType
+kiln_type_of_items(KilnArena *arena, KilnDType dtype, const KilnType *element)
+{
+    const KilnContents contents = { .type = *element };
+    KilnType type = kiln_type_scalar(dtype);
+    type.contents = kiln_arena_copy(arena, &contents, sizeof contents);
+    return type;
+}
+
+KilnType
+kiln_type_of_map(KilnArena *arena, KilnDType key, KilnDType value)
+{
+    const KilnContents contents = { .type = kiln_type_scalar(value), .key = key };
+    KilnType type = kiln_type_scalar(KILN_DTYPE_map);
+    type.contents = kiln_arena_copy(arena, &contents, sizeof contents);
+    return type;
 }
 
 bool
@@ -298,11 +332,18 @@ kiln_type_dim(const KilnType *type, int d, KilnDimTable *table)
     return kiln_dim_number(table, type->dims[d]);
 }
 
+static bool
+same_contents(const KilnContents *a, const KilnContents *b)
+{
+    return a == b || (a && b && a->key == b->key && kiln_type_equal(&a->type, &b->type));
+}
+
 bool
 kiln_type_equal(const KilnType *a, const KilnType *b)
 {
     return a->dtype == b->dtype && kiln_type_same_shape(a, b) &&
-           g_strcmp0(a->layout, b->layout) == 0 && kiln_quant_equal(a->quant, b->quant);
+           same_contents(a->contents, b->contents) && g_strcmp0(a->layout, b->layout) == 0 &&
+           kiln_quant_equal(a->quant, b->quant);
 }
 
 bool
@@ -400,6 +441,11 @@ kiln_type_copy(KilnArena *arena, const KilnType *type)
 {
     KilnType copy = *type;
     copy.layout = kiln_arena_strdup(arena, type->layout);
+    if (type->contents) {
+        KilnContents *contents = kiln_arena_copy(arena, type->contents, sizeof *contents);
+        contents->type = kiln_type_copy(arena, &contents->type);
+        copy.contents = contents;
+    }
     if (type->quant) {
         KilnQuant *quant = kiln_arena_copy(arena, type->quant, sizeof *quant);
         quant->scales = kiln_arena_copy(arena, quant->scales, quant->n * sizeof *quant->scales);
@@ -430,9 +476,25 @@ print_quant(const KilnQuant *quant, GString *out)
     g_string_append(out, "])");
 }
 
+static void
+print_contents(const KilnType *type, GString *out)
+{
+    g_string_append_printf(out, "%s(", kiln_dtype_name(type->dtype));
+    if (type->dtype == KILN_DTYPE_map)
+        g_string_append_printf(out, "%s,%s", kiln_dtype_name(type->contents->key),
+                               kiln_dtype_name(type->contents->type.dtype));
+    else
+        kiln_type_print(&type->contents->type, out);
+    g_string_append_c(out, ')');
+}
+
 void
 kiln_type_print_element(const KilnType *type, GString *out)
 {
+    if (type->contents) {
+        print_contents(type, out);
+        return;
+    }
     g_string_append(out, kiln_dtype_name(type->dtype));
     if (type->quant)
         print_quant(type->quant, out);
@@ -441,9 +503,13 @@ kiln_type_print_element(const KilnType *type, GString *out)
 void
 kiln_type_print(const KilnType *type, GString *out)
 {
+    if (type->contents) {
+        print_contents(type, out);
+        return;
+    }
     g_string_append_printf(out, "%s[", kiln_dtype_name(type->dtype));
     if (type->rank < 0)
-        g_string_append_c(out, '*');
+        g_string_append_c(out, type->rank == KILN_RANK_NONE ? '-' : '*');
     for (int i = 0; i < type->rank; i++) {
         g_string_append(out, i ? "," : "");
         if (type->dims[i] >= 0 && !type->open[i])

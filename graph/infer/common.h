@@ -19,7 +19,8 @@ typedef uint32_t KilnDTypeSet;
 #define KILN_SET_NUMBERS (KILN_SET_FLOATS | KILN_SET_INTEGERS)
 #define KILN_SET_INDICES (KILN_SET(i32) | KILN_SET(i64))
 #define KILN_SET_BYTES (KILN_SET(i8) | KILN_SET(u8))
-#define KILN_SET_ANY ((1u << KILN_N_DTYPES) - 1)
+#define KILN_SET_ITEMS (KILN_SET(sequence) | KILN_SET(optional) | KILN_SET(map))
+#define KILN_SET_ANY (((1u << KILN_N_DTYPES) - 1) & ~KILN_SET_ITEMS)
 /** A flag in a set: quantized integers (by their type) count as floats. */
 #define KILN_SET_QUANTIZED (1u << 31)
 

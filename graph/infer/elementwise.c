@@ -25,6 +25,7 @@ same_types(KilnOp op)
 {
     switch (op) {
     case KILN_OP_identity:
+        return KILN_SET_ANY | KILN_SET_ITEMS;
     case KILN_OP_scatter_elements:
     case KILN_OP_scatter_nd:
     case KILN_OP_trilu:

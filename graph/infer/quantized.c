@@ -221,9 +221,33 @@ check_sizes(const KilnInfer *in, GError **error)
     return TRUE;
 }
 
+/* True for operators whose operands may be sequences, optionals and maps. */
+static bool
+takes_items(KilnOp op)
+{
+    return op == KILN_OP_return || (op >= KILN_OPS_structure && op <= KILN_OPS_LAST_structure) ||
+           (op >= KILN_OPS_items && op <= KILN_OPS_LAST_items) ||
+           kiln_op_has(op, KILN_TRAIT_REGION);
+}
+
+static gboolean
+check_items(const KilnInfer *in, GError **error)
+{
+    if (takes_items(in->node->op))
+        return TRUE;
+    for (uint32_t i = 0; i < in->node->n_operands; i++) {
+        const KilnType *type = kiln_infer_type(in, i);
+        if (type && kiln_dtype_is_item(type->dtype))
+            return kiln_infer_throw_type(in, i, "a tensor", error);
+    }
+    return TRUE;
+}
+
 gboolean
 kiln_infer_run(KilnInfer *in, GError **error)
 {
+    if (!check_items(in, error))
+        return FALSE;
     if (!kiln_infer_function(in->node->op)(in, error) || !see_to_quantization(in, error))
         return FALSE;
     see_to_layout(in);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/binding.h"
 
+#include "graph/dim/dim_defined.h"
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
@@ -154,11 +155,57 @@ add_arguments(Names *names, const KilnFunction *region)
     }
 }
 
+/* Where data decides dim @d of @type, which repeats to the @extent of another operand or is as
+ * long, nothing else is typical of it. */
+static void
+meet_extent(const Names *names, const KilnType *type, int d, int64_t extent)
+{
+    const char *name = kiln_type_dim_name(type, d);
+    if (extent < 2 || !name || !kiln_dim_hangs_on_data(type->open[d]))
+        return;
+    for (uint32_t i = 0; i < names->binding->n; i++) {
+        if (strcmp(names->binding->names[i].name, name) == 0)
+            names->binding->names[i].number = extent;
+    }
+}
+
+/* The number of dim @d of @type; where it is a name that data decides, only if it is @decided. 0:
+ * another expression. */
+static int64_t
+extent_of(const Names *names, const KilnType *type, int d, bool decided)
+{
+    const char *name = kiln_type_dim_name(type, d);
+    int64_t number = 0;
+    if (!type->open[d])
+        return type->dims[d];
+    if (name && (decided || !kiln_dim_hangs_on_data(type->open[d])))
+        kiln_dim_binding_lookup(names->binding, name, &number);
+    return number;
+}
+
+/* The operands of @node, which computes elements, meet each other dim by dim, the last ones first.
+ */
+static void
+meet_operands(const Names *names, const KilnNode *node)
+{
+    if (!names->binding || !kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
+        return;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnType *a = node->operands[i].value ? &node->operands[i].value->type : NULL;
+        for (uint32_t k = 0; a && k < node->n_operands; k++) {
+            const KilnType *b = node->operands[k].value ? &node->operands[k].value->type : NULL;
+            for (int d = 1; b && d <= MIN(a->rank, b->rank); d++)
+                meet_extent(names, a, a->rank - d, extent_of(names, b, b->rank - d, k < i));
+        }
+    }
+}
+
 /* All names that a run finds, those of a subgraph before those of its node. */
 static bool
 add_found(Names *names, const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
+        meet_operands(names, node);
         kiln_foreach_region (region, node) {
             add_arguments(names, region);
             if (!add_found(names, region))

@@ -6,6 +6,7 @@
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
+#include "graph/op/items.h"
 #include "graph/op/text.h"
 
 #include <string.h>
@@ -30,6 +31,23 @@ count_of(const KilnNode *node)
     }
 }
 
+KilnStrings *
+kiln_node_item_dims(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_sequence_at:
+        return &kiln_attrs(node, sequence_at)->dims;
+    case KILN_OP_concat_from_sequence:
+        return &kiln_attrs(node, concat_from_sequence)->dims;
+    case KILN_OP_optional_get_element:
+        return &kiln_attrs(node, optional_get_element)->dims;
+    case KILN_OP_cast_map:
+        return &kiln_attrs(node, cast_map)->dims;
+    default:
+        return NULL;
+    }
+}
+
 bool
 kiln_op_is_define(KilnOp op)
 {
@@ -42,11 +60,19 @@ kiln_op_measures(KilnOp op)
     return op == KILN_OP_image_size;
 }
 
+/* True where a tensor comes out of a sequence, optional or map. */
+static bool
+takes_out(KilnOp op)
+{
+    return op == KILN_OP_sequence_at || op == KILN_OP_concat_from_sequence ||
+           op == KILN_OP_optional_get_element || op == KILN_OP_cast_map;
+}
+
 bool
 kiln_op_counts(KilnOp op)
 {
     return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique ||
-           op == KILN_OP_string_split || op == KILN_OP_string_normalizer;
+           op == KILN_OP_string_split || op == KILN_OP_string_normalizer || takes_out(op);
 }
 
 const char *
@@ -60,9 +86,12 @@ bool
 kiln_node_forget_count(KilnNode *node)
 {
     const char **count = count_of(node);
+    KilnStrings *dims = kiln_node_item_dims(node);
     if (count)
         *count = NULL;
-    return count != NULL;
+    if (dims)
+        dims->n = 0;
+    return count || dims;
 }
 
 /* --- bounds --- */
@@ -234,7 +263,7 @@ is_taken(const KilnFunction *function, const KilnFunction *at, const char *name)
     }
     kiln_foreach_node (node, function) {
         if (g_strcmp0(kiln_node_count(node), name) == 0 || has_word(names_of(node), name) ||
-            has_word(kiln_flow_dims(node), name))
+            has_word(kiln_flow_dims(node), name) || has_word(kiln_node_item_dims(node), name))
             return true;
         kiln_foreach_region (region, node) {
             if (is_taken(standing(at, node, region), at, name))
@@ -267,9 +296,32 @@ kiln_define_name(KilnFunction *function, const char *wanted, int64_t most)
     return kiln_dim_as_name(name);
 }
 
+/* Names for the dims of result 0, a tensor out of a sequence, that are not known. */
+static bool
+define_item_dims(KilnNode *node, KilnStrings *dims)
+{
+    const KilnType *type = &node->results[0].type;
+    KilnArena *arena = node->function->module->arena;
+    if (dims->n || type->rank < 1 || kiln_type_is_known(type))
+        return false;
+    const char **names = kiln_arena_new0(arena, const char *, type->rank);
+    for (int d = 0; d < type->rank; d++) {
+        g_autofree char *word = kiln_define_word(node->results[0].name);
+        g_autofree char *wanted = g_strdup_printf("%s%d", word, d);
+        bool known = kiln_type_knows_dim(type, d);
+        names[d] = known ? "" : kiln_define_name(node->function, wanted, KILN_DIM_MOST);
+    }
+    *dims = (KilnStrings){ .n = (uint32_t)type->rank, .v = names };
+    return true;
+}
+
 bool
 kiln_node_define(KilnNode *node)
 {
+    KilnStrings *dims = kiln_node_item_dims(node);
+    if (dims)
+        return kiln_function_root(node->function) == kiln_module_entry(node->function->module) &&
+               define_item_dims(node, dims);
     const char **count = count_of(node);
     const KilnFunction *function = node->function;
     if (!count || *count || kiln_type_is_known(&node->results[0].type) ||
@@ -324,12 +376,26 @@ flow_defines(const KilnNode *node, const KilnStrings *names, KilnDefined *out)
     return n;
 }
 
+/* The names of dims of a tensor out of a sequence. */
+static uint32_t
+item_defines(const KilnNode *node, const KilnStrings *dims, KilnDefined *out)
+{
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < dims->n && d < KILN_MAX_RANK; d++) {
+        if (!*dims->v[d])
+            continue;
+        out[n] = (KilnDefined){ .name = kiln_dim_name(node->function->module->dims, dims->v[d]) };
+        out[n++].most.lost = true;
+    }
+    return n;
+}
+
 uint32_t
 kiln_node_defines(const KilnNode *node, KilnDefined out[KILN_DEFINED_MAX])
 {
-    const KilnStrings *flow = kiln_flow_dims(node);
-    if (flow)
-        return flow_defines(node, flow, out);
+    const KilnStrings *flow = kiln_flow_dims(node), *item = kiln_node_item_dims(node);
+    if (flow || item)
+        return flow ? flow_defines(node, flow, out) : item_defines(node, item, out);
     KilnDimTable *dims = node->function->module->dims;
     const char *count = kiln_node_count(node);
     if (count) {

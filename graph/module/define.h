@@ -17,7 +17,9 @@ typedef struct {
     KilnSize most; /* lost: nobody knows */
 } KilnDefined;
 
-/** True for operators with an attribute `count`: the name of the dim that data decides. */
+/** The list `dims` of @node, out of which a tensor comes; NULL for other operators. */
+KilnStrings *kiln_node_item_dims(const KilnNode *node);
+/** True for operators with an attribute `count` or `dims`: names of dims that data decides. */
 bool kiln_op_counts(KilnOp op);
 /** True for `define`. */
 bool kiln_op_is_define(KilnOp op);

@@ -2,6 +2,8 @@
 /* Branches that are taken, loops that never run, subgraphs that refuse to. */
 #include "graph/module/flow.h"
 
+#include "graph/base/item.h"
+
 #include "graph/function.h"
 #include "graph/module/outline.h"
 #include "graph/module/scan.h"
@@ -206,8 +208,11 @@ kiln_region_refuse(KilnFunction *region, const KilnType *types, uint32_t n, cons
 /* --- types --- */
 
 KilnType
-kiln_type_join(const KilnType *a, const KilnType *b)
+kiln_type_join(KilnArena *arena, const KilnType *a, const KilnType *b)
 {
+    KilnType merged;
+    if (a->contents)
+        return kiln_type_merge(arena, a, b, &merged) ? merged : *a;
     if (a->rank != b->rank)
         return kiln_type_unranked(a->dtype);
     KilnType type = *a;
@@ -233,10 +238,10 @@ join_result(KilnNode *node, uint32_t i)
         const KilnType *type = &kiln_function_return(branches[b])->operands[i].value->type;
         if (kiln_region_refusal(branches[b]))
             continue;
-        joined = any ? kiln_type_join(&joined, type) : *type;
+        joined = any ? kiln_type_join(node->function->module->arena, &joined, type) : *type;
         any = true;
     }
-    if (joined.rank < 0)
+    if (joined.rank < 0 || stated->contents) /* kiln_if_settle() finds those of sequences */
         return false;
     for (int d = 0; stated->rank == joined.rank && d < joined.rank; d++) {
         if (!kiln_type_knows_dim(&joined, d)) {

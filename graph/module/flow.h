@@ -52,8 +52,9 @@ bool kiln_error_is_mismatch(const GError *error);
 gboolean kiln_region_refuse(KilnFunction *region, const KilnType *types, uint32_t n,
                             const char *reason, GError **error);
 
-/** The common type of a value of type @a or @b. Their element types are equal. */
-KilnType kiln_type_join(const KilnType *a, const KilnType *b);
+/** The common type of a value of type @a or @b. Their element types are equal. Contents that are
+ * new lie in @arena. */
+KilnType kiln_type_join(KilnArena *arena, const KilnType *a, const KilnType *b);
 
 typedef gboolean (*KilnRegionVisit)(KilnFunction *region, void *data, GError **error);
 /** Calls @visit, which infers types, for the subgraphs of @node. A branch of an `if` or body of a

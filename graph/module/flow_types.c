@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/module/flow_types.h"
 
+#include "graph/base/item.h"
 #include "graph/dim/dim_defined.h"
 #include "graph/function.h"
 #include "graph/module/define.h"
@@ -104,6 +105,23 @@ is_visible(const Inner *inner, const KilnType *type, int d)
     return !type->open[d] || !kiln_dim_any_name(type->open[d], is_inner, (void *)inner);
 }
 
+/* @type, of a value in the subgraph, without the dims of elements of sequences that mean nothing
+ * around it. */
+static KilnType
+visible_type(const Inner *inner, KilnArena *arena, const KilnType *type)
+{
+    if (!type->contents || type->dtype == KILN_DTYPE_map)
+        return *type;
+    const KilnType *stated = kiln_type_element(type);
+    KilnType element = visible_type(inner, arena, stated);
+    for (int d = 0; d < element.rank; d++) {
+        if (!is_visible(inner, stated, d))
+            kiln_type_set_dim(&element, d, NULL);
+    }
+    return kiln_type_equal(&element, stated) ? *type
+                                             : kiln_type_of_items(arena, type->dtype, &element);
+}
+
 /* --- branches --- */
 
 static int64_t
@@ -132,6 +150,25 @@ agree_on(const Inner *a, const KilnType *x, const Inner *b, const KilnType *y, i
     return x && y ? kiln_type_equal_dims(x, d, y, d) : x || y;
 }
 
+/* The type of result @r, a sequence or optional, from those of the branches that run. */
+static void
+join_items(KilnNode *node, uint32_t r, const Inner *a, const Inner *b)
+{
+    KilnArena *arena = node->function->module->arena;
+    const Inner *inner[] = { a, b };
+    KilnType joined = node->results[r].type;
+    bool any = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(inner); i++) {
+        const KilnType *stated = branch_type(inner[i], r, 0);
+        if (!stated)
+            continue;
+        const KilnType type = visible_type(inner[i], arena, stated);
+        joined = any ? kiln_type_join(arena, &joined, &type) : type;
+        any = true;
+    }
+    node->results[r].type = joined;
+}
+
 gboolean
 kiln_if_settle(KilnNode *node, GError **error)
 {
@@ -140,6 +177,8 @@ kiln_if_settle(KilnNode *node, GError **error)
     forget_names(node);
     for (uint32_t r = 0; r < node->n_results; r++) {
         KilnType *type = &node->results[r].type;
+        if (type->contents)
+            join_items(node, r, &a, &b);
         const KilnType *x = branch_type(&a, r, type->rank), *y = branch_type(&b, r, type->rank);
         for (int d = 0; d < type->rank; d++) {
             if (agree_on(&a, x, &b, y, d)) {
@@ -258,6 +297,21 @@ throw_carried(const KilnNode *node, uint32_t k, const KilnType *before, const Ki
                       dtype ? "element type" : "rank", from, to);
 }
 
+/* *@type, of a sequence or optional that is carried, becomes that of what an iteration makes of it,
+ * @after, too. False where their elements do not fit. */
+static bool
+widen_items(const KilnNode *node, const KilnFunction *body, const KilnType *first, KilnType *type,
+            const KilnType *after, bool *out_changed)
+{
+    KilnArena *arena = node->function->module->arena;
+    const Inner inner = { body, first };
+    const KilnType before = *type, visible = visible_type(&inner, arena, after);
+    if (!kiln_type_merge(arena, &before, &visible, type))
+        return false;
+    *out_changed |= !kiln_type_equal(&before, type);
+    return true;
+}
+
 /* Dims that an iteration changes get names in @types. *@out_changed tells if one did. */
 static gboolean
 widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType *types,
@@ -270,6 +324,11 @@ widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType 
     for (uint32_t k = 0; k < carried; k++) {
         KilnType *type = &types[at + k];
         const KilnType *after = &results->operands[asks + k].value->type;
+        if (type->contents && type->dtype == after->dtype) {
+            if (!widen_items(node, body, first, type, after, out_changed))
+                return throw_carried(node, k, type, after, error);
+            continue;
+        }
         if (type->dtype != after->dtype || type->rank != after->rank)
             return throw_carried(node, k, type, after, error);
         for (int d = 0; d < type->rank; d++) {
@@ -360,6 +419,65 @@ trips_of(const KilnNode *node)
     return (Trips){ counts ? expression : NULL, CLAMP(most, 0, (int64_t)KILN_DIM_MOST) };
 }
 
+const KilnDim *
+kiln_loop_trips(const KilnNode *node, int64_t *out_most)
+{
+    const Trips trips = trips_of(node);
+    *out_most = trips.most;
+    return trips.length;
+}
+
+/* The number of iterations that operand @trips of a loop allows is 1 or more. */
+static bool
+allows_one(const KilnValue *trips)
+{
+    int64_t least = 0, most;
+    if (!trips)
+        return true;
+    if (trips->known && trips->known->n == 1 && !trips->extents)
+        return trips->known->v[0] >= 1;
+    if (trips->extents && trips->extents->n == 1 && trips->extents->v[0] &&
+        (!trips->extents->under || trips->extents->under[0] == 1))
+        kiln_dim_range(trips->extents->v[0], &least, &most);
+    return least >= 1;
+}
+
+bool
+kiln_loop_runs(const KilnNode *node)
+{
+    bool flag = true;
+    int64_t least, most;
+    if (node->op == KILN_OP_scan) {
+        const KilnAttrs_scan *attrs = kiln_attrs(node, scan);
+        const KilnType *type =
+            &node->operands[node->n_operands - (uint32_t)attrs->num_scan_inputs].value->type;
+        const int axis = kiln_type_axis(type, kiln_ints_at(attrs->scan_input_axes, 0, 0));
+        if (axis < 0 || !kiln_type_knows_dim(type, axis))
+            return false;
+        kiln_type_dim_range(type, axis, &least, &most);
+        return least >= 1;
+    }
+    const KilnValue *condition = kiln_node_operand(node, 1);
+    if (condition && (!kiln_value_known_flag(condition, &flag) || !flag))
+        return false;
+    return allows_one(kiln_node_operand(node, 0));
+}
+
+bool
+kiln_loop_fixes_type(const KilnNode *node, const KilnType *type)
+{
+    g_autofree KilnType *first = g_new0(KilnType, node->n_operands + 3);
+    g_autoptr(GError) ignored = NULL;
+    if (type->rank < 0 || !first_types(node, first, &ignored))
+        return false;
+    const Inner inner = { body_of(node), first };
+    for (int d = 0; d < type->rank; d++) {
+        if (!is_visible(&inner, type, d))
+            return false;
+    }
+    return true;
+}
+
 static gboolean
 check_stack(const KilnNode *node, uint32_t r, const KilnType *element, int64_t axis, GError **error)
 {
@@ -395,6 +513,8 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
             continue;
         }
         KilnType type = first[at + r];
+        if (type.contents)
+            type = types[at + r];
         for (int d = 0; d < type.rank; d++) {
             if (!kiln_type_equal_dims(&type, d, &types[at + r], d) &&
                 !name_result(node, r, d, KILN_DIM_MOST, &type, error))

@@ -25,6 +25,14 @@ bool kiln_loop_asks(const KilnNode *node);
  * KILN_ERROR_SHAPE where a carried value changes its rank, KILN_ERROR_TYPE where it changes its
  * element type. */
 gboolean kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **error);
+/** How often the body of @node, a `loop` or `scan`, runs; NULL: a run decides. It runs *@out_most
+ * times at most. */
+const KilnDim *kiln_loop_trips(const KilnNode *node, int64_t *out_most);
+/** True where the body of @node, a `loop` or `scan`, certainly runs once or more. */
+bool kiln_loop_runs(const KilnNode *node);
+/** True where all dims of @type, of a value in the body of @node, are known and the same in each
+ * iteration and around @node. */
+bool kiln_loop_fixes_type(const KilnNode *node, const KilnType *type);
 /** Gives names to the dims in which the branches of @node, an `if`, differ. Types of branches are
  * inferred. KILN_ERROR_UNSUPPORTED where there are too many. */
 gboolean kiln_if_settle(KilnNode *node, GError **error);

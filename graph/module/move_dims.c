@@ -26,6 +26,11 @@ move_type(const Move *move, KilnType *type)
         if (type->open[d])
             kiln_type_set_dim(type, d, moved(move, type->open[d]));
     }
+    if (!type->contents || type->dtype == KILN_DTYPE_map)
+        return;
+    KilnType element = *kiln_type_element(type);
+    move_type(move, &element);
+    *type = kiln_type_of_items(move->module->arena, type->dtype, &element);
 }
 
 /* Elements that all became numbers are no expressions any more. */
@@ -84,6 +89,24 @@ move_function(const Move *move, KilnFunction *function)
         move_attrs(move, node);
     }
     kiln_function_touch(function);
+}
+
+static void
+move_regions(const Move *move, KilnFunction *function)
+{
+    move_function(move, function);
+    kiln_foreach_node (node, function) {
+        kiln_foreach_region (region, node)
+            move_regions(move, region);
+    }
+}
+
+void
+kiln_function_replace_dims(KilnFunction *function, KilnDimReplace replace, void *data)
+{
+    KilnModule *module = function->module;
+    const Move move = { module, module->dims, replace, data };
+    move_regions(&move, function);
 }
 
 void

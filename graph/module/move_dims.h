@@ -9,5 +9,8 @@
  * their names. Names may only become names with narrower facts, or numbers that the facts allow. */
 void kiln_module_move_dims(KilnModule *module, KilnDimTable *table, KilnDimReplace replace,
                            void *data);
+/** Puts other expressions in the place of names in types of @function and of its subgraphs. They
+ * have the same numbers. */
+void kiln_function_replace_dims(KilnFunction *function, KilnDimReplace replace, void *data);
 
 #endif

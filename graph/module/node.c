@@ -270,6 +270,8 @@ static KilnType
 type_merge(const KilnType *stated, const KilnType *inferred)
 {
     KilnType type = *stated;
+    if (inferred->contents) /* they say as much as is known */
+        return *inferred;
     if (stated->rank < 0 && inferred->rank >= 0) {
         type = *inferred;
         type.layout = stated->layout;

@@ -185,7 +185,7 @@ kiln_onnx_attr_is_own(KilnOp op, const char *name)
 {
     return (op == KILN_OP_batch_normalization && strcmp(name, "axis") == 0) ||
            (kiln_op_has(op, KILN_TRAIT_RANDOM) && strcmp(name, "stream") == 0) ||
-           (kiln_op_counts(op) && strcmp(name, "count") == 0) ||
+           (kiln_op_counts(op) && (strcmp(name, "count") == 0 || strcmp(name, "dims") == 0)) ||
            (kiln_op_is_flow(op) && strcmp(name, "dims") == 0);
 }
 

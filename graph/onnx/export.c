@@ -37,6 +37,56 @@ name_of(const KilnOnnxExport *export_, const KilnValue *value)
 
 /* --- types --- */
 
+static void
+put_dim(const KilnType *type, int d, GByteArray *shape)
+{
+    g_autoptr(GByteArray) dim = g_byte_array_new();
+    if (type->dims[d] >= 0) {
+        kiln_wire_put_varint(dim, DIM_VALUE, (uint64_t)type->dims[d]);
+    } else if (type->open[d]) {
+        g_autofree char *text = kiln_dim_as_name(type->open[d])
+                                    ? g_strdup(kiln_dim_as_name(type->open[d]))
+                                    : kiln_dim_to_string(type->open[d]);
+        kiln_wire_put_text(dim, DIM_PARAM, text);
+    }
+    kiln_wire_put_message(shape, SHAPE_DIM, dim);
+}
+
+static void
+put_tensor(const KilnType *type, GByteArray *out)
+{
+    g_autoptr(GByteArray) tensor = g_byte_array_new();
+    g_autoptr(GByteArray) shape = g_byte_array_new();
+    for (int d = 0; d < type->rank; d++)
+        put_dim(type, d, shape);
+    kiln_wire_put_varint(tensor, TYPE_TENSOR_ELEM_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));
+    if (type->rank >= 0)
+        kiln_wire_put_message(tensor, TYPE_TENSOR_SHAPE, shape);
+    kiln_wire_put_message(out, TYPE_TENSOR, tensor);
+}
+
+void
+kiln_onnx_put_type(const KilnType *type, GByteArray *out)
+{
+    if (!type->contents) {
+        put_tensor(type, out);
+        return;
+    }
+    const bool map = type->dtype == KILN_DTYPE_map;
+    g_autoptr(GByteArray) message = g_byte_array_new();
+    g_autoptr(GByteArray) inner = g_byte_array_new();
+    kiln_onnx_put_type(&type->contents->type, inner);
+    if (map)
+        kiln_wire_put_varint(message, TYPE_MAP_KEY_TYPE,
+                             (uint64_t)kiln_dtype_to_onnx(type->contents->key));
+    kiln_wire_put_message(message, map ? TYPE_MAP_VALUE_TYPE : TYPE_ELEM_TYPE, inner);
+    kiln_wire_put_message(out,
+                          map                                  ? TYPE_MAP
+                          : type->dtype == KILN_DTYPE_sequence ? TYPE_SEQUENCE
+                                                               : TYPE_OPTIONAL,
+                          message);
+}
+
 static gboolean
 write_value(const char *name, const KilnType *type, GByteArray *out, uint32_t field, GError **error)
 {
@@ -46,24 +96,7 @@ write_value(const char *name, const KilnType *type, GByteArray *out, uint32_t fi
     }
     g_autoptr(GByteArray) info = g_byte_array_new();
     g_autoptr(GByteArray) outer = g_byte_array_new();
-    g_autoptr(GByteArray) tensor = g_byte_array_new();
-    g_autoptr(GByteArray) shape = g_byte_array_new();
-    for (int i = 0; i < type->rank; i++) {
-        g_autoptr(GByteArray) dim = g_byte_array_new();
-        if (type->dims[i] >= 0)
-            kiln_wire_put_varint(dim, DIM_VALUE, (uint64_t)type->dims[i]);
-        else if (type->open[i]) {
-            g_autofree char *text = kiln_dim_as_name(type->open[i])
-                                        ? g_strdup(kiln_dim_as_name(type->open[i]))
-                                        : kiln_dim_to_string(type->open[i]);
-            kiln_wire_put_text(dim, DIM_PARAM, text);
-        }
-        kiln_wire_put_message(shape, SHAPE_DIM, dim);
-    }
-    kiln_wire_put_varint(tensor, TYPE_TENSOR_ELEM_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));
-    if (type->rank >= 0)
-        kiln_wire_put_message(tensor, TYPE_TENSOR_SHAPE, shape);
-    kiln_wire_put_message(outer, TYPE_TENSOR, tensor);
+    kiln_onnx_put_type(type, outer);
     kiln_wire_put_text(info, VALUE_NAME, name);
     kiln_wire_put_message(info, VALUE_TYPE, outer);
     return kiln_onnx_append(out, field, info, error);

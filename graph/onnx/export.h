@@ -21,6 +21,9 @@ gboolean kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GB
 gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message,
                           GError **error);
 
+/** Appends the fields of the TypeProto of @type, which has no layout and is not quantized. */
+void kiln_onnx_put_type(const KilnType *type, GByteArray *out);
+
 /** The opset to write: the lowest of 17 and 21 in which every node of @function has its form of
  * graph/ops. */
 int kiln_onnx_export_opset(const KilnFunction *function);

@@ -8,6 +8,7 @@
 #include "graph/onnx/fields.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
+#include "graph/op/items.h"
 #include "graph/op/slice.h"
 
 #include <math.h>
@@ -145,6 +146,17 @@ is_left_out(const KilnOnnxExport *export_, const KilnNode *node, const KilnAttrI
            !g_strv_contains((const char *const *)required, info->name);
 }
 
+/* An optional without content says what it could have. */
+static GByteArray *
+write_none(const KilnNode *node)
+{
+    GByteArray *out = attr_new("type", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTO);
+    g_autoptr(GByteArray) type = g_byte_array_new();
+    kiln_onnx_put_type(kiln_type_element(&node->results[0].type), type);
+    kiln_wire_put_message(out, ATTR_TYPE_PROTO, type);
+    return out;
+}
+
 gboolean
 kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
                       GError **error)
@@ -152,6 +164,10 @@ kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray 
     const KilnOpInfo *info = kiln_op_info(node->op);
     const KilnOnnxRow *row = kiln_onnx_row(info->onnx, export_->opset);
     g_auto(GStrv) required = g_strsplit(row ? row->required : "", " ", -1);
+    if (node->op == KILN_OP_optional_none) {
+        g_autoptr(GByteArray) attr = write_none(node);
+        return kiln_onnx_append(out, NODE_ATTRIBUTE, attr, error);
+    }
     for (uint32_t i = 0; i < info->n_attrs; i++) {
         if (is_left_out(export_, node, &info->attrs[i], required))
             continue;

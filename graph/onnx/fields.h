@@ -53,6 +53,7 @@ enum {
     ATTR_STRINGS = 9,
     ATTR_TENSORS = 10,
     ATTR_GRAPHS = 11,
+    ATTR_TYPE_PROTO = 14,
     ATTR_TYPE = 20,
     ATTR_SPARSE_TENSOR = 22,
     ATTR_SPARSE_TENSORS = 23,
@@ -68,11 +69,26 @@ enum {
     VALUE_NAME = 1,
     VALUE_TYPE = 2,
     TYPE_TENSOR = 1,
+    TYPE_SEQUENCE = 4,
+    TYPE_MAP = 5,
+    TYPE_OPTIONAL = 9,
+    TYPE_ELEM_TYPE = 1, /* of a sequence or optional */
+    TYPE_MAP_KEY_TYPE = 1,
+    TYPE_MAP_VALUE_TYPE = 2,
     TYPE_TENSOR_ELEM_TYPE = 1,
     TYPE_TENSOR_SHAPE = 2,
     SHAPE_DIM = 1,
     DIM_VALUE = 1,
     DIM_PARAM = 2,
+    /* of SequenceProto, and of OptionalProto with one part */
+    ITEMS_NAME = 1,
+    ITEMS_ELEM_TYPE = 2,
+    ITEMS_TENSOR = 3, /* then sparse tensors, sequences, maps and optionals */
+    /* MapProto, with a name, too */
+    MAP_KEY_TYPE = 2,
+    MAP_KEYS = 3,
+    MAP_STRING_KEYS = 4,
+    MAP_VALUES = 5,
 };
 
 #endif

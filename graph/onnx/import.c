@@ -136,7 +136,7 @@ import_argument(KilnOnnxScope *scope, const Onnx__ValueInfoProto *info, const Ki
     KilnOnnxTypeKind kind =
         kiln_onnx_type_load(info->type, import->dim_names, import->module, &type);
     bool known = otherwise && otherwise->dtype < KILN_N_DTYPES;
-    bool shapeless = kind == KILN_ONNX_TYPE_TENSOR && type.rank < 0;
+    bool shapeless = kind == KILN_ONNX_TYPE_TENSOR && (type.rank < 0 || type.contents);
     if (known && (kind == KILN_ONNX_TYPE_NONE || (shapeless && type.dtype == otherwise->dtype)))
         type = *otherwise;
     else if (kind == KILN_ONNX_TYPE_NONE && !scope->outer)
@@ -281,10 +281,11 @@ define_arguments(KilnOnnxScope *scope, KilnValue *const *values)
 }
 
 gboolean
-kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnOnnxGraph *graph,
-                          KilnValue *const *arguments, KilnValue **out, GError **error)
+kiln_onnx_import_into(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnOnnxGraph *graph,
+                      KilnFunction *function, KilnValue *const *arguments, KilnValue **out,
+                      GError **error)
 {
-    KilnOnnxScope scope = { .outer = outer, .import = import, .function = outer->function };
+    KilnOnnxScope scope = { .outer = outer, .import = import, .function = function };
     g_autofree const char **names = g_new0(const char *, graph->outputs->len + 1);
     scope_init(&scope, graph);
     define_arguments(&scope, arguments);
@@ -292,6 +293,13 @@ kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer, const Ki
                     import_nodes(&scope, error) && find_results(&scope, out, names, error);
     scope_clear(&scope);
     return good;
+}
+
+gboolean
+kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnOnnxGraph *graph,
+                          KilnValue *const *arguments, KilnValue **out, GError **error)
+{
+    return kiln_onnx_import_into(import, outer, graph, outer->function, arguments, out, error);
 }
 
 gboolean

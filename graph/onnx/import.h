@@ -21,6 +21,11 @@ gboolean kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer,
                                    const KilnOnnxGraph *graph, KilnValue *const *arguments,
                                    KilnValue **out, GError **error);
 
+/** The same, as nodes of @function, a subgraph that sees the values of @outer. */
+gboolean kiln_onnx_import_into(KilnOnnxImport *import, KilnOnnxScope *outer,
+                               const KilnOnnxGraph *graph, KilnFunction *function,
+                               KilnValue *const *arguments, KilnValue **out, GError **error);
+
 /** Imports the nodes of a function in place of its call, as nodes of the function of @outer.
  * @operands has one value per parameter; NULL: left out. Stores the outputs in @out. */
 gboolean kiln_onnx_import_body(KilnOnnxScope *outer, const KilnOnnxFrame *frame,

@@ -40,4 +40,15 @@ KilnTensor *kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_n
 gboolean kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *out,
                                 GError **error);
 
+/** Parses a SequenceProto, OptionalProto or MapProto, as @type says. Its contents say only what an
+ * empty map has. The caller owns the item, which is not NULL. KILN_ERROR_FORMAT names the byte
+ * offset of a defect, KILN_ERROR_UNSUPPORTED parts that Kiln lacks: sparse tensors, sequences of
+ * sequences, optionals of optionals. */
+KilnItem *kiln_onnx_item_parse(GBytes *bytes, const char *path, const KilnType *type,
+                               GError **error);
+/** Appends @item, or the empty one of @dtype where it is NULL, as the message of its kind.
+ * KILN_ERROR_LIMIT over 2 GiB. */
+gboolean kiln_onnx_item_write(const KilnItem *item, KilnDType dtype, const char *name,
+                              GByteArray *out, GError **error);
+
 #endif

@@ -133,6 +133,12 @@ kiln_onnx_step_mod(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
 }
 
 KilnValue *
+kiln_onnx_step_xor(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    return kiln_onnx_step2(s, KILN_OP_bitwise_xor, NULL, a, b);
+}
+
+KilnValue *
 kiln_onnx_step_capped(const KilnOnnxSteps *s, KilnValue *a, double cap)
 {
     a = kiln_onnx_step1(s, KILN_OP_tanh, NULL, kiln_onnx_step_div_number(s, a, cap));

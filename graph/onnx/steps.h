@@ -51,6 +51,8 @@ KilnValue *kiln_onnx_step_arg_max(const KilnOnnxSteps *s, KilnValue *a, int64_t 
 KilnValue *kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a);
 /** @a modulo @b, with the sign of @b. */
 KilnValue *kiln_onnx_step_mod(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
+/** The bits of @a and @b that differ. */
+KilnValue *kiln_onnx_step_xor(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @cap * tanh(@a / @cap) */
 KilnValue *kiln_onnx_step_capped(const KilnOnnxSteps *s, KilnValue *a, double cap);
 KilnValue *kiln_onnx_step_matmul(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);

@@ -296,11 +296,11 @@ kiln_onnx_type_trouble(const Onnx__TypeProto *proto)
         return g_strdup_printf("element type %s", text);
     }
     case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
-        return g_strdup("a sequence");
+        return g_strdup("a sequence of this kind");
     case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
-        return g_strdup("a map");
+        return g_strdup("a map of this kind");
     case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
-        return g_strdup("an optional");
+        return g_strdup("an optional of this kind");
     case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
         return g_strdup("a sparse tensor");
     default:
@@ -350,6 +350,64 @@ kiln_onnx_name_dims(const char *input, GHashTable *dim_names, KilnModule *module
     }
 }
 
+enum {
+    MAX_CONTENTS = 3 /* types inside each other: an optional of a sequence of maps */
+};
+
+/* Elements have no dims by name: models give one name to dims in which elements differ. */
+static KilnType
+element_type(const KilnType *type)
+{
+    KilnType element = *type;
+    for (int d = 0; d < element.rank; d++)
+        element.open[d] = NULL;
+    return element;
+}
+
+static KilnOnnxTypeKind
+load_map(const Onnx__TypeProto__Map *map, GHashTable *dim_names, KilnModule *module, KilnType *out)
+{
+    KilnDType key;
+    KilnType value;
+    if (!map || !kiln_dtype_from_onnx(map->key_type, &key) ||
+        (key != KILN_DTYPE_i64 && key != KILN_DTYPE_string) ||
+        kiln_onnx_type_load(map->value_type, dim_names, module, &value) != KILN_ONNX_TYPE_TENSOR ||
+        kiln_dtype_is_item(value.dtype))
+        return KILN_ONNX_TYPE_OTHER;
+    *out = kiln_type_of_map(module->arena, key, value.dtype);
+    return KILN_ONNX_TYPE_TENSOR;
+}
+
+/* A sequence, an optional or a map, at most @depth deep. */
+static KilnOnnxTypeKind
+load_items(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnModule *module, int depth,
+           KilnType *out)
+{
+    const Onnx__TypeProto *inner = NULL;
+    KilnDType dtype = KILN_DTYPE_sequence;
+    KilnType type;
+    if (proto->value_case == ONNX__TYPE_PROTO__VALUE_MAP_TYPE)
+        return load_map(proto->map_type, dim_names, module, out);
+    if (proto->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE)
+        inner = proto->sequence_type->elem_type;
+    if (proto->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE) {
+        inner = proto->optional_type->elem_type;
+        dtype = KILN_DTYPE_optional;
+    }
+    if (!inner || depth == 0)
+        return KILN_ONNX_TYPE_OTHER;
+    KilnOnnxTypeKind kind = inner->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+                                ? kiln_onnx_type_load(inner, dim_names, module, &type)
+                                : load_items(inner, dim_names, module, depth - 1, &type);
+    bool fits = kind == KILN_ONNX_TYPE_TENSOR && type.dtype != KILN_DTYPE_optional &&
+                (dtype == KILN_DTYPE_optional || type.dtype != KILN_DTYPE_sequence);
+    if (!fits)
+        return KILN_ONNX_TYPE_OTHER;
+    type = element_type(&type);
+    *out = kiln_type_of_items(module->arena, dtype, &type);
+    return KILN_ONNX_TYPE_TENSOR;
+}
+
 KilnOnnxTypeKind
 kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnModule *module,
                     KilnType *out)
@@ -357,7 +415,7 @@ kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnMod
     if (!proto || proto->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET)
         return proto && proto->base.n_unknown_fields ? KILN_ONNX_TYPE_OTHER : KILN_ONNX_TYPE_NONE;
     if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return KILN_ONNX_TYPE_OTHER;
+        return load_items(proto, dim_names, module, MAX_CONTENTS, out);
     const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
     if (!tensor->elem_type)
         return KILN_ONNX_TYPE_NONE;

@@ -42,7 +42,7 @@ KilnTensor *kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, KilnOnnxFiles *f
 typedef enum {
     KILN_ONNX_TYPE_NONE,   /* left out */
     KILN_ONNX_TYPE_TENSOR, /* KilnType can hold it */
-    KILN_ONNX_TYPE_OTHER,  /* a sequence, map, optional, or an element type or rank out of range */
+    KILN_ONNX_TYPE_OTHER,  /* an element type or rank out of range, or a kind that Kiln lacks */
 } KilnOnnxTypeKind;
 
 /** Loads a type of @module. @dim_names maps names of dims to names that the text form can spell,

@@ -37,6 +37,7 @@ typedef struct {
     GHashTable *lines;   /* KilnNode* → its line, for the verifier's errors */
     GPtrArray *declared; /* KilnDeclaration* with a body, and beside it the KilnBlock of each */
     GArray *bodies;
+    int contents;    /* types of sequences around the type that is being read */
     bool takes_open; /* integers of attributes may be expressions */
     GString *text;   /* of the last kiln_parse_text() */
     const KilnScope *scope;

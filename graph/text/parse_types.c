@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses types: `f32[2,N,?]`, `f32[*]`, `f32[1,60,7,7]:aBcd16b`, `i8[2,3]
- * q(axis=0,[0.1,0.2],[0,0])`.
- */
+ * q(axis=0,[0.1,0.2],[0,0])`, `sequence(f32[?])`, `map(i64,f32)`. */
 #include "graph/text/parse.h"
 
 #include <string.h>
@@ -42,6 +41,10 @@ parse_shape(KilnParser *parser, KilnType *type)
         return false;
     if (kiln_parse_accept(parser, '*')) {
         type->rank = KILN_RANK_UNKNOWN;
+        return kiln_parse_expect(parser, ']');
+    }
+    if (parser->contents && kiln_parse_accept(parser, '-')) {
+        type->rank = KILN_RANK_NONE;
         return kiln_parse_expect(parser, ']');
     }
     if (kiln_parse_accept(parser, ']'))
@@ -247,12 +250,58 @@ parse_dtype(KilnParser *parser, const char *expected, KilnDType *out)
     return true;
 }
 
+/* Items inside each other: an optional of a sequence of maps is the deepest that there is. */
+enum {
+    MAX_CONTENTS = 3
+};
+
+static bool
+parse_key(KilnParser *parser, KilnDType *out)
+{
+    static const char expected[] = "i64 or string";
+    const KilnToken at = parser->token;
+    if (!parse_dtype(parser, expected, out))
+        return false;
+    return *out == KILN_DTYPE_i64 || *out == KILN_DTYPE_string ||
+           kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE, "expected %s, found '%s'", expected,
+                               kiln_dtype_name(*out));
+}
+
+/* What a sequence or optional has; maps have a key. */
+static bool
+parse_contents(KilnParser *parser, KilnType *type)
+{
+    KilnContents contents = { .type = { 0 } };
+    if (parser->contents == MAX_CONTENTS)
+        return kiln_parse_throw(parser, "at most three types inside each other");
+    if (!kiln_parse_expect(parser, '('))
+        return false;
+    if (type->dtype == KILN_DTYPE_map) {
+        if (!parse_key(parser, &contents.key) || !kiln_parse_expect(parser, ',') ||
+            !parse_dtype(parser, "an element type such as f32", &contents.type.dtype))
+            return false;
+    } else {
+        parser->contents++;
+        bool good = kiln_parse_type(parser, &contents.type);
+        parser->contents--;
+        if (!good)
+            return false;
+    }
+    type->contents = kiln_arena_copy(parser->module->arena, &contents, sizeof contents);
+    return kiln_parse_expect(parser, ')');
+}
+
 bool
 kiln_parse_element_type(KilnParser *parser, KilnType *out)
 {
     KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
     if (!parse_dtype(parser, "an element type such as f32", &type.dtype))
         return false;
+    if (kiln_dtype_is_item(type.dtype)) {
+        type.rank = 0;
+        *out = type;
+        return parse_contents(parser, out);
+    }
     if (kiln_parse_accept_word(parser, "q") && !parse_quant(parser, &type))
         return false;
     *out = type;
@@ -263,8 +312,13 @@ bool
 kiln_parse_type(KilnParser *parser, KilnType *out)
 {
     KilnType type = { 0 };
-    if (!parse_dtype(parser, "a type such as f32[2,N,3]", &type.dtype) ||
-        !parse_shape(parser, &type))
+    if (!parse_dtype(parser, "a type such as f32[2,N,3]", &type.dtype))
+        return false;
+    if (kiln_dtype_is_item(type.dtype)) {
+        *out = type;
+        return parse_contents(parser, out);
+    }
+    if (!parse_shape(parser, &type))
         return false;
     if (kiln_parse_accept(parser, ':') && !parse_layout(parser, &type))
         return false;

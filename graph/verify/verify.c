@@ -58,6 +58,29 @@ check_name(KilnVerify *verify, const KilnValue *value)
     return true;
 }
 
+enum {
+    MAX_CONTENTS = 3 /* types inside each other: an optional of a sequence of maps */
+};
+
+/* True where @type, at most @depth deep, has contents if and only if it is one that has. */
+static bool
+contents_fit(const KilnType *type, int depth)
+{
+    const KilnContents *contents = type->contents;
+    if (!kiln_dtype_is_item(type->dtype))
+        return !contents;
+    if (!contents || depth == 0 || type->rank != 0 || type->quant || type->layout)
+        return false;
+    if (type->dtype == KILN_DTYPE_map)
+        return (contents->key == KILN_DTYPE_i64 || contents->key == KILN_DTYPE_string) &&
+               !contents->type.contents && !kiln_dtype_is_item(contents->type.dtype);
+    bool holds =
+        contents->type.dtype != KILN_DTYPE_optional &&
+        (type->dtype == KILN_DTYPE_optional || contents->type.dtype != KILN_DTYPE_sequence);
+    return holds && contents->type.rank >= KILN_RANK_NONE &&
+           contents_fit(&contents->type, depth - 1);
+}
+
 static bool
 check_type(KilnVerify *verify, const KilnValue *value)
 {
@@ -65,6 +88,9 @@ check_type(KilnVerify *verify, const KilnValue *value)
     if ((unsigned)type->dtype >= KILN_N_DTYPES || type->rank < KILN_RANK_UNKNOWN ||
         type->rank > KILN_MAX_RANK)
         return kiln_verify_throw(verify, "%%%s has a malformed type", value->name);
+    if (!contents_fit(type, MAX_CONTENTS))
+        return kiln_verify_throw(
+            verify, "%%%s: expected a sequence, optional or map of what it can have", value->name);
     for (int i = 0; i < type->rank; i++) {
         if (type->dims[i] < KILN_DIM_UNKNOWN)
             return kiln_verify_throw(verify,

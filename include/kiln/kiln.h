@@ -50,12 +50,16 @@
 #ifndef KILN_H
 #define KILN_H
 
+#include "graph/kiln-items.h"
 #include "graph/kiln-types.h"
 #include "graph/kiln-version.h"
 #include "runtime/kiln-carry.h"
 #include "runtime/kiln-constants.h"
 #include "runtime/kiln-limits.h"
 #include "runtime/kiln-object.h"
+#include "runtime/kiln-pipeline.h"
+#include "runtime/kiln-profile.h"
+#include "runtime/kiln-session-items.h"
 #include "runtime/kiln-shapes.h"
 
 #include <stddef.h>
@@ -83,7 +87,6 @@ kiln_struct_init()
 G_BEGIN_DECLS
 
 typedef struct KilnModel KilnModel;
-typedef struct KilnPipeline KilnPipeline;
 typedef struct KilnProgram KilnProgram;
 typedef struct KilnSession KilnSession;
 
@@ -102,6 +105,7 @@ typedef struct {
     const int64_t *dims;          /* -1: not known before a run */
     const char *const *dim_names; /* NULL where a dim has none */
     int64_t bytes;                /* of the row-major payload; -1 where a dim is not known */
+    const char *contents;         /* "sequence(f32[?,3])": the whole type; NULL for tensors */
 } KilnTensorInfo;
 #define KILN_TENSOR_INFO_INIT KILN_STRUCT_INIT(KilnTensorInfo)
 
@@ -152,34 +156,6 @@ typedef struct {
  * NULL, in one block that g_free() frees. NULL and KILN_ERROR_USAGE for an unknown target. */
 KILN_API KilnUnsupported **kiln_model_check(const KilnModel *model, const char *target,
                                             unsigned *out_n, GError **error);
-
-/* --- pipelines --- */
-
-/** A pipeline that ships with Kiln ("default", "none", "debug") or a file. KILN_ERROR_PIPELINE says
- * where it is wrong. */
-KILN_API KilnPipeline *kiln_pipeline_load(const char *name_or_path, GError **error);
-/** The inline form: "dce,cse,constant-fold{evaluate=compile},dse". */
-KILN_API KilnPipeline *kiln_pipeline_parse(const char *text, GError **error);
-/** An empty pipeline to build in C. Each pass goes to its level, in the order of the calls. */
-KILN_API KilnPipeline *kiln_pipeline_new(void);
-/** Appends "id" or "id{option=value}", or several separated by commas. Fails once the pipeline
- * was used. */
-KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error);
-/** Loads passes from a plug-in, to be named in kiln_pipeline_add(). A plug-in is a shared object
- * written against include/kiln/passes/kiln-pass.h. The pipeline closes it. Fails once the
- * pipeline was used. */
-KILN_API gboolean kiln_pipeline_load_plugin(KilnPipeline *pipeline, const char *path,
-                                            GError **error);
-/** The same from the program itself. The table (include/kiln/passes/kiln-pass.h) must live as long
- * as the pipeline. Registers all of its passes, or none. */
-typedef struct KilnPassPlugin KilnPassPlugin;
-KILN_API gboolean kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *table,
-                                                GError **error);
-/** YAML that loads back to the same pipeline; free with g_free(). */
-KILN_API char *kiln_pipeline_to_string(const KilnPipeline *pipeline);
-KILN_API KilnPipeline *kiln_pipeline_ref(KilnPipeline *pipeline);
-KILN_API void kiln_pipeline_unref(KilnPipeline *pipeline);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPipeline, kiln_pipeline_unref)
 
 /* --- programs --- */
 
@@ -320,6 +296,10 @@ KILN_API gboolean kiln_program_memory_for(KilnProgram *program, const KilnShape 
 
 /* --- sessions --- */
 
+/** A run asks it between two instructions: KILN_ERROR_CANCELLED once it returns TRUE. It must
+ * return fast. */
+typedef gboolean (*KilnPollFn)(void *data);
+
 typedef struct {
     size_t size; /* sizeof(KilnSessionOptions): set by KILN_SESSION_OPTIONS_INIT */
     void *arena; /* the caller's, 64-byte aligned, of KilnMemoryReport.arena bytes; NULL: the
@@ -338,6 +318,8 @@ typedef struct {
                         @seed. FALSE: each run draws others. Pipeline, target and threads do not
                         change the numbers */
     uint64_t seed;
+    KilnPollFn poll; /* NULL: nobody is asked. Any run of the session calls it on its own thread */
+    void *poll_data; /* its argument */
 } KilnSessionOptions;
 #define KILN_SESSION_OPTIONS_INIT KILN_STRUCT_INIT(KilnSessionOptions)
 /** Sets time_limit for the model of a stranger. */
@@ -350,9 +332,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSession, kiln_session_free)
 
 /** Reads input @i from @data at every run from now on, without a copy. @data is borrowed, row-major
  * and aligned to its element. @bytes must be the size of the input's type (KILN_ERROR_SHAPE); @data
- * may be NULL where that is 0. For inputs of static shape. Elements of type string are addresses of
- * KilnText, which are borrowed, too: the run fails with KILN_ERROR_FORMAT where one is not UTF-8.
- */
+ * may be NULL where that is 0. For inputs of static shape. Strings are addresses of KilnText, which
+ * are borrowed, too: the run fails with KILN_ERROR_FORMAT where one is not UTF-8. */
 KILN_API gboolean kiln_session_bind_input(KilnSession *session, unsigned i, const void *data,
                                           size_t bytes, GError **error);
 /** The same with the shape, for inputs whose model leaves dims open. KILN_ERROR_SHAPE where a dim
@@ -379,19 +360,19 @@ KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
 KILN_API const void *kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info,
                                          GError **error);
 
-/** Time of one instruction, summed over the runs since the shapes changed. */
-typedef struct {
-    const char *instruction;
-    const char *node;   /* the ONNX node that it came from */
-    const char *kernel; /* "cpu:conv_gemm" */
-    int64_t flops, bytes;
-    uint64_t runs;
-    double ms;
-    int64_t live_bytes; /* of the arena while it runs: buffers that hold something, and scratch */
-} KilnProfileEntry;
-/** In order of execution; *@out_n entries, borrowed until the next run. None without
- * KilnSessionOptions.profile. */
-KILN_API const KilnProfileEntry *const *kiln_session_profile(KilnSession *session, unsigned *out_n);
+/** kiln_session_output(), but the memory becomes the caller's, without a copy: the session makes
+ * new memory for the next run. It outlives the session, and kiln_session_free_output() frees it. A
+ * carried output is copied. Errors: those of kiln_session_output(); USAGE where the output is in
+ * bound memory, was taken already, or has strings; MEMORY. */
+KILN_API void *kiln_session_take_output(KilnSession *session, unsigned i, KilnTensorInfo *info,
+                                        GError **error);
+/** Any thread may call it. @data NULL: does nothing. */
+KILN_API void kiln_session_free_output(void *data);
+
+/** kiln_session_clone() with cancel, poll and poll_data of @options instead of those of @session.
+ * Other options are not read. */
+KILN_API KilnSession *kiln_session_clone_with(const KilnSession *session,
+                                              const KilnSessionOptions *options, GError **error);
 
 G_END_DECLS
 

@@ -16,8 +16,8 @@
 
 /* --- parts --- */
 
-static KilnBuffer *
-alloc_line(KilnLower *l, const KilnNode *node, const char *what, KilnDType dtype, KilnSize n)
+KilnBuffer *
+kiln_lower_line(KilnLower *l, const KilnNode *node, const char *what, KilnDType dtype, KilnSize n)
 {
     g_autofree char *name = g_strconcat(node->results[0].name, "_", what, NULL);
     KilnType type = kiln_type_make(dtype, 1, &n.n);
@@ -33,8 +33,8 @@ throw_undefined(const KilnNode *node, GError **error)
 }
 
 /* The elements of @numbers become those of the names that @node defines. */
-static gboolean
-emit_define(KilnLower *l, const KilnNode *node, KilnBuffer *numbers, GError **error)
+gboolean
+kiln_lower_numbers(KilnLower *l, const KilnNode *node, KilnBuffer *numbers, GError **error)
 {
     KilnDefined defined[KILN_DEFINED_MAX];
     uint32_t n = kiln_node_defines(node, defined);
@@ -76,7 +76,8 @@ gboolean
 kiln_lower_define(KilnLower *l, const KilnNode *node, GError **error)
 {
     KilnBuffer *numbers = kiln_lower_operand(l, node, 0);
-    return emit_define(l, node, numbers, error) && kiln_lower_alias(l, node, 0, numbers, error);
+    return kiln_lower_numbers(l, node, numbers, error) &&
+           kiln_lower_alias(l, node, 0, numbers, error);
 }
 
 gboolean
@@ -86,11 +87,11 @@ kiln_lower_non_zero(KilnLower *l, const KilnNode *node, GError **error)
     KilnSize all = kiln_size_mul(kiln_type_size_elements(x), kiln_size_make(x->rank));
     if (!kiln_node_count(node))
         return throw_undefined(node, error);
-    KilnBuffer *operands[] = { alloc_line(l, node, "room", KILN_DTYPE_i64, all),
-                               alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)),
+    KilnBuffer *operands[] = { kiln_lower_line(l, node, "room", KILN_DTYPE_i64, all),
+                               kiln_lower_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)),
                                kiln_lower_operand(l, node, 0) };
     if (!kiln_lower_emit(l, node, KILN_INSTR_non_zero, operands, 3, NULL, error) ||
-        !emit_define(l, node, operands[1], error))
+        !kiln_lower_numbers(l, node, operands[1], error))
         return FALSE;
     view_result(l, node, 0, operands[0]);
     return TRUE;
@@ -110,14 +111,15 @@ kiln_lower_non_max_suppression(KilnLower *l, const KilnNode *node, GError **erro
     KilnType type = kiln_type_make(KILN_DTYPE_i64, 2, dims);
     type.open[0] = defined[0].most.dim;
     KilnBuffer *operands[7] = { kiln_ir_alloc(l->ir, name, &type, NULL),
-                                alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)) };
+                                kiln_lower_line(l, node, "count", KILN_DTYPE_i64,
+                                                kiln_size_make(1)) };
     uint32_t n = 2;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         operands[2 + i] = kiln_lower_operand(l, node, i);
         n = operands[2 + i] ? 3 + i : n;
     }
     if (!kiln_lower_emit(l, node, KILN_INSTR_non_max_suppression, operands, n, &attrs, error) ||
-        !emit_define(l, node, operands[1], error))
+        !kiln_lower_numbers(l, node, operands[1], error))
         return FALSE;
     view_result(l, node, 0, operands[0]);
     return TRUE;
@@ -134,15 +136,15 @@ kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error)
     if (!kiln_node_defines(node, defined))
         return throw_undefined(node, error);
     KilnBuffer *operands[6] = { NULL };
-    operands[0] = alloc_line(l, node, what[0], x->dtype, kiln_type_size_elements(x));
-    operands[1] = alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1));
+    operands[0] = kiln_lower_line(l, node, what[0], x->dtype, kiln_type_size_elements(x));
+    operands[1] = kiln_lower_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1));
     for (uint32_t r = 1; r < node->n_results; r++) {
         if (kiln_lower_wants(l, node, r))
-            operands[1 + r] = alloc_line(l, node, what[r], KILN_DTYPE_i64, defined[0].most);
+            operands[1 + r] = kiln_lower_line(l, node, what[r], KILN_DTYPE_i64, defined[0].most);
     }
     operands[5] = kiln_lower_operand(l, node, 0);
     if (!kiln_lower_emit(l, node, KILN_INSTR_unique, operands, 6, &attrs, error) ||
-        !emit_define(l, node, operands[1], error))
+        !kiln_lower_numbers(l, node, operands[1], error))
         return FALSE;
     for (uint32_t r = 0; r < node->n_results; r++)
         view_result(l, node, r, operands[r ? 1 + r : 0]);
@@ -174,9 +176,10 @@ kiln_lower_string_split(KilnLower *l, const KilnNode *node, GError **error)
         lengths = kiln_ir_alloc(l->ir, name, &type, NULL);
     }
     KilnBuffer *parts[] = { lengths,
-                            alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)), x };
+                            kiln_lower_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)),
+                            x };
     if (!kiln_lower_emit(l, node, KILN_INSTR_string_parts, parts, 3, &of_parts, error) ||
-        !emit_define(l, node, parts[1], error))
+        !kiln_lower_numbers(l, node, parts[1], error))
         return FALSE;
     KilnBuffer *operands[] = { kiln_lower_result(l, node, 0), x };
     return kiln_lower_emit(l, node, KILN_INSTR_string_split, operands, 2, &attrs, error);
@@ -192,12 +195,13 @@ kiln_lower_string_normalizer(KilnLower *l, const KilnNode *node, GError **error)
                                                      .stopwords = stated->stopwords };
     KilnBuffer *x = kiln_lower_operand(l, node, 0);
     const KilnSize room = kiln_size_add(kiln_type_size_elements(&x->type), kiln_size_make(1));
-    KilnBuffer *operands[] = { alloc_line(l, node, "room", KILN_DTYPE_string, room),
-                               alloc_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)), x };
+    KilnBuffer *operands[] = { kiln_lower_line(l, node, "room", KILN_DTYPE_string, room),
+                               kiln_lower_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)),
+                               x };
     if (!kiln_node_count(node) && stated->stopwords.n)
         return throw_undefined(node, error);
     if (!kiln_lower_emit(l, node, KILN_INSTR_string_normalizer, operands, 3, &attrs, error) ||
-        (stated->stopwords.n && !emit_define(l, node, operands[1], error)))
+        (stated->stopwords.n && !kiln_lower_numbers(l, node, operands[1], error)))
         return FALSE;
     view_result(l, node, 0, operands[0]);
     return TRUE;

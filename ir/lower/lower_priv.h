@@ -72,6 +72,12 @@ bool kiln_lower_wants(const KilnLower *l, const KilnNode *node, uint32_t r);
 /** Result @r has the bytes of @buffer. Emits nothing, or a view if the types differ. */
 gboolean kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer,
                           GError **error);
+/** A new buffer of @n elements of @dtype, named after the first result of @node. */
+KilnBuffer *kiln_lower_line(KilnLower *l, const KilnNode *node, const char *what, KilnDType dtype,
+                            KilnSize n);
+/** The elements of @numbers become those of the names that @node defines. */
+gboolean kiln_lower_numbers(KilnLower *l, const KilnNode *node, KilnBuffer *numbers,
+                            GError **error);
 /** A const weight with a constant of its own. Takes @tensor over. @type NULL: the tensor's. */
 KilnBuffer *kiln_lower_weight(KilnLower *l, const char *name, KilnTensor *tensor,
                               const KilnType *type);
@@ -154,6 +160,12 @@ gboolean kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_loop(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_string_split(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_string_normalizer(KilnLower *l, const KilnNode *node, GError **error);
+/** An empty sequence or optional; one that has the operands; a tensor that comes out of one. */
+gboolean kiln_lower_item_none(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_item_list(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_item_out(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_concat_from_sequence(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_cast_map(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_call(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
 

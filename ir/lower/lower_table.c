@@ -100,6 +100,16 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_string_split]      = { VIA(string_split) },
     [KILN_OP_string_normalizer] = { VIA(string_normalizer) },
 
+    /* sequences, optionals, maps */
+    [KILN_OP_sequence_empty]       = { VIA(item_none) },
+    [KILN_OP_optional_none]        = { VIA(item_none) },
+    [KILN_OP_sequence_construct]   = { VIA(item_list) },
+    [KILN_OP_optional]             = { VIA(item_list) },
+    [KILN_OP_sequence_at]          = { VIA(item_out) },
+    [KILN_OP_optional_get_element] = { VIA(item_out) },
+    [KILN_OP_concat_from_sequence] = { VIA(concat_from_sequence) },
+    [KILN_OP_cast_map]             = { VIA(cast_map) },
+
     /* signals */
     [KILN_OP_dft]               = { ATTRS(dft) },
     [KILN_OP_mel_weight_matrix] = { .reads = AT(0) | AT(1) },

@@ -43,7 +43,7 @@ may_settle(const KilnInstr *instr)
         const KilnBufferUse *use = &instr->operands[i];
         if (!use->buffer || use->access == KILN_ACCESS_IN)
             continue;
-        if (use->buffer->type.dtype == KILN_DTYPE_string) /* a run forgets its texts */
+        if (kiln_dtype_is_address(use->buffer->type.dtype)) /* a run forgets its texts and items */
             return false;
         writes = true;
     }

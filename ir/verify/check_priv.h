@@ -55,5 +55,7 @@ gboolean kiln_check_branch(KilnCheck *check, GError **error);
 gboolean kiln_check_loop(KilnCheck *check, GError **error);
 gboolean kiln_check_refuse(KilnCheck *check, GError **error);
 gboolean kiln_check_take(KilnCheck *check, GError **error);
+/** Of an instruction on sequences, optionals and maps. */
+gboolean kiln_check_items(KilnCheck *check, GError **error);
 
 #endif

@@ -26,7 +26,7 @@ check_operand(const KilnInstr *stack, uint32_t i, GError **error)
     const KilnBufferUse *uses = stack->operands, *use = &uses[i];
     if (!use->buffer)
         return kiln_throw(error, KILN_ERROR_INVALID, "operand %u is required, found none", i);
-    if (use->buffer->type.dtype == KILN_DTYPE_string)
+    if (kiln_dtype_is_address(use->buffer->type.dtype))
         return kiln_throw(error, KILN_ERROR_INVALID, "operand %u: expected numbers, found strings",
                           i);
     if (use->access == KILN_ACCESS_IN ||
@@ -141,7 +141,7 @@ check_types(const KilnInstr *stack, uint32_t i, GError **error)
         if (!mixed && kiln_stack_source_dtype(stack, i, k) != first)
             return throw_step(stack, i, error, "expected sources of one element type");
     }
-    if (step->dtype == KILN_DTYPE_string)
+    if (kiln_dtype_is_address(step->dtype))
         return throw_step(stack, i, error, "expected numbers, found strings");
     if (where && kiln_stack_source_dtype(stack, i, 0) != KILN_DTYPE_bool)
         return throw_step(stack, i, error, "expected a condition of bool");

@@ -298,10 +298,12 @@ gboolean
 kiln_instr_verify_view(const KilnInstr *instr, GError **error)
 {
     const KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
-    if ((view->type.dtype == KILN_DTYPE_string) != (base->type.dtype == KILN_DTYPE_string))
-        return kiln_instr_throw(instr, error, "numbers are no strings: expected %s, found %s",
-                                kiln_dtype_name(base->type.dtype),
-                                kiln_dtype_name(view->type.dtype));
+    bool addresses =
+        kiln_dtype_is_address(view->type.dtype) || kiln_dtype_is_address(base->type.dtype);
+    if (addresses && view->type.dtype != base->type.dtype)
+        return kiln_instr_throw(
+            instr, error, "only numbers may be seen as another type: expected %s, found %s",
+            kiln_dtype_name(base->type.dtype), kiln_dtype_name(view->type.dtype));
     if (!check_rows(instr, view, error))
         return FALSE;
     if (!lies_inside(view)) {
@@ -368,8 +370,9 @@ kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error)
                                 origin->kind == KILN_BUFFER_WEIGHT ? "const weight"
                                                                    : kind_name(origin->kind),
                                 origin->name);
-    if (origin->kind == KILN_BUFFER_WEIGHT && origin->type.dtype == KILN_DTYPE_string)
-        return kiln_instr_throw(instr, error, "writes strings to @%s, which outlives the run",
+    if (origin->kind == KILN_BUFFER_WEIGHT && kiln_dtype_is_address(origin->type.dtype))
+        return kiln_instr_throw(instr, error, "writes %s to @%s, which outlives the run",
+                                origin->type.dtype == KILN_DTYPE_string ? "strings" : "items",
                                 origin->name);
     for (uint32_t k = 0; k < instr->n_operands; k++) {
         bool seen = k < i && instr->operands[k].access != KILN_ACCESS_IN; /* met from the other */

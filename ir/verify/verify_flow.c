@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that branches and loops run. None runs itself, and the depth is bounded. Several may run
- * one function, so each is looked at once. */
+/* Functions that branches and loops run. None runs itself, and the depth is bounded. Several may
+ * run one function, so each is looked at once. */
 #include "ir/flow.h"
 #include "ir/verify/verify_priv.h"
 
@@ -9,9 +9,8 @@ enum {
     ENTERED = -1    /* a height: the function is being looked at */
 };
 
-static gboolean
-check_callee(const KilnIRFunction *function, GHashTable *heights, int depth, int *height,
-             GError **error);
+static gboolean check_callee(const KilnIRFunction *function, GHashTable *heights, int depth,
+                             int *height, GError **error);
 
 /* *@out_height: how many functions run inside each other below @function. */
 static gboolean
@@ -31,8 +30,8 @@ check_calls(const KilnIRFunction *function, GHashTable *heights, int depth, int 
     return TRUE;
 }
 
-/* The same for one that another function runs at @depth. *@height becomes that of the caller, as far
- * as it is known. */
+/* The same for one that another function runs at @depth. *@height becomes that of the caller, as
+ * far as it is known. */
 static gboolean
 check_callee(const KilnIRFunction *function, GHashTable *heights, int depth, int *height,
              GError **error)

@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+const KilnPassInfo *
+kiln_pass_running(const KilnPassContext *context)
+{
+    return context->pass;
+}
+
 const void *
 kiln_pass_options(const KilnPassContext *context)
 {

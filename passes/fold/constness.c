@@ -61,7 +61,9 @@ static KilnConstness
 own_constness(const KilnNode *node)
 {
     const uint32_t varying = KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE | KILN_TRAIT_TERMINATOR;
-    bool opaque = node->op == KILN_OP_vendor_executable;
+    /* no constant holds a sequence, an optional or a map */
+    bool opaque = node->op == KILN_OP_vendor_executable ||
+                  (node->n_results && kiln_dtype_is_item(node->results[0].type.dtype));
     return opaque || (kiln_op_info(node->op)->traits & varying) || kiln_node_draws(node)
                ? KILN_CONSTNESS_VARYING
                : KILN_CONSTNESS_LITERAL;

@@ -32,10 +32,11 @@
  * run.
  *
  * requires nothing, preserves nothing; class E. Runs behind drop-loop-values. */
-#include "graph/module/flow.h"
+#include "graph/module/flow_types.h"
 #include "graph/module/outline.h"
 #include "graph/op/expand.h"
 #include "graph/op/flow.h"
+#include "graph/op/items.h"
 #include "graph/op/norm.h"
 #include "graph/op/quantize.h"
 #include "graph/op/reduce.h"
@@ -173,6 +174,12 @@ cannot_fail(const KilnNode *node)
     case KILN_OP_lp_normalization:
     case KILN_OP_mean_variance_normalization:
     case KILN_OP_cum_sum:
+    case KILN_OP_sequence_empty:
+    case KILN_OP_sequence_construct:
+    case KILN_OP_sequence_length:
+    case KILN_OP_optional:
+    case KILN_OP_optional_none:
+    case KILN_OP_optional_has_element:
         return true;
     case KILN_OP_expand:
         return kiln_broadcasts_to(&node->operands[0].value->type, &node->results[0].type);
@@ -214,28 +221,6 @@ growth(const KilnNode *node)
 
 /* --- loops --- */
 
-/* The number of iterations is known to be 1 or more. */
-static bool
-runs_at_all(const KilnNode *node)
-{
-    bool flag = true;
-    int64_t least, most;
-    if (node->op == KILN_OP_scan) {
-        const KilnAttrs_scan *attrs = kiln_attrs(node, scan);
-        const KilnType *type =
-            &node->operands[node->n_operands - (uint32_t)attrs->num_scan_inputs].value->type;
-        const int axis = kiln_type_axis(type, kiln_ints_at(attrs->scan_input_axes, 0, 0));
-        if (axis < 0 || !kiln_type_knows_dim(type, axis))
-            return false;
-        kiln_type_dim_range(type, axis, &least, &most);
-        return least >= 1;
-    }
-    const KilnValue *trips = kiln_node_operand(node, 0), *condition = kiln_node_operand(node, 1);
-    if (condition && (!kiln_value_known_flag(condition, &flag) || !flag))
-        return false;
-    return !trips || (trips->known && trips->known->n == 1 && trips->known->v[0] >= 1);
-}
-
 static bool
 may_hoist(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
 {
@@ -245,7 +230,7 @@ may_hoist(KilnPassContext *context, const KilnNode *flow, const KilnNode *node)
         return false;
     PASS_GUARD(pure, kiln_node_is_pure(node));
     PASS_GUARD(known_shape, has_known_types(node));
-    PASS_GUARD(cannot_fail, runs_at_all(flow) || cannot_fail(node));
+    PASS_GUARD(cannot_fail, kiln_loop_runs(flow) || cannot_fail(node));
     PASS_GUARD(growth, growth(node) <= (double)options->max_growth);
     kiln_pass_note(context, rule, "%s out of %s", kiln_node_label(node), kiln_node_label(flow));
     return true;

@@ -86,12 +86,22 @@ static bool
 is_plain(const KilnFunction *body)
 {
     kiln_foreach_node (node, body) {
-        KilnDefined defined[KILN_DEFINED_MAX];
-        if (node->op != KILN_OP_return &&
-            (!kiln_node_is_pure(node) || kiln_node_defines(node, defined)))
+        if (node->op != KILN_OP_return && !kiln_node_is_pure(node))
             return false;
     }
     return true;
+}
+
+/* A node of @body gives a dim a name, which each copy of it would define. */
+static bool
+defines_names(const KilnFunction *body)
+{
+    KilnDefined defined[KILN_DEFINED_MAX];
+    kiln_foreach_node (node, body) {
+        if (kiln_node_defines(node, defined))
+            return true;
+    }
+    return false;
 }
 
 /* Argument @type is what a scan along @axis gives of @whole. */
@@ -118,9 +128,12 @@ has_fixed_types(const Loop *loop)
     for (uint32_t k = 0; fixed && k < loop->carried; k++) {
         const KilnValue *operand = node->operands[loop->first + k].value;
         const KilnType *type = &kiln_function_argument(loop->body, loop->first + k)->value.type;
-        fixed = operand && kiln_type_is_known(type) && kiln_type_equal(type, &operand->type) &&
-                kiln_type_equal(type, &last->operands[loop->asks + k].value->type) &&
-                kiln_type_equal(type, &node->results[k].type);
+        if (type->contents) /* elements are looked at where they come out */
+            fixed = operand != NULL;
+        else
+            fixed = operand && kiln_type_is_known(type) && kiln_type_equal(type, &operand->type) &&
+                    kiln_type_equal(type, &last->operands[loop->asks + k].value->type) &&
+                    kiln_type_equal(type, &node->results[k].type);
     }
     for (uint32_t i = 0; fixed && i < n_scanned(loop); i++) {
         const uint32_t at = loop->carried + i;
@@ -144,6 +157,7 @@ may_unroll(KilnPassContext *context, const Loop *loop)
     PASS_GUARD(small_body, nodes <= options->max_nodes / MAX(loop->trips, 1));
     PASS_GUARD(plain_body, is_plain(loop->body));
     PASS_GUARD(fixed_types, has_fixed_types(loop));
+    PASS_GUARD(no_names, loop->trips == 1 || !defines_names(loop->body));
     return true;
 }
 

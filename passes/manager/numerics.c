@@ -2,8 +2,11 @@
 /* Bounds by numerics class. */
 #include "passes/manager/numerics.h"
 
+#include "graph/base/item.h"
+#include "graph/base/names.h"
 #include "graph/base/number.h"
 #include "graph/binding.h"
+#include "graph/texts.h"
 #include "ir/stack.h"
 
 #include <math.h>
@@ -206,9 +209,25 @@ typedef struct {
     const void *a, *b;
 } Pair;
 
+/* How far apart the elements of a value may be. */
+typedef struct {
+    KilnNumerics numerics;
+    const KilnErrorTerms *terms;
+    double largest; /* magnitude of the tensor, or of all tensors of a sequence: each may be a part
+                       of one that was computed */
+} Measure;
+
+static const KilnText *
+text_at(const void *elements, int64_t i)
+{
+    return ((const KilnText *const *)elements)[i];
+}
+
 static bool
 same_bits(const Pair *pair, int64_t i)
 {
+    if (pair->dtype == KILN_DTYPE_string)
+        return kiln_text_equal(text_at(pair->a, i), text_at(pair->b, i));
     size_t size = kiln_dtype_size(pair->dtype);
     const char *a = (const char *)pair->a + (size_t)i * size;
     const char *b = (const char *)pair->b + (size_t)i * size;
@@ -223,7 +242,7 @@ static double
 largest(const Pair *pair)
 {
     double most = 0;
-    for (int64_t i = 0; i < pair->n; i++) {
+    for (int64_t i = 0; kiln_dtype_is_float(pair->dtype) && i < pair->n; i++) {
         double a = fabs(kiln_element_as_f64(pair->dtype, pair->a, i));
         double b = fabs(kiln_element_as_f64(pair->dtype, pair->b, i));
         most = isfinite(a) ? MAX(most, a) : most;
@@ -234,24 +253,25 @@ largest(const Pair *pair)
 
 /* By what roundings of floats move an element. */
 static double
-rounding_of(const Pair *pair, const KilnErrorTerms *terms)
+rounding_of(KilnDType dtype, const Measure *measure)
 {
-    if (!kiln_dtype_is_float(pair->dtype))
+    if (!kiln_dtype_is_float(dtype))
         return 0;
-    double epsilon = MAX(kiln_float_format(pair->dtype)->epsilon, terms->epsilon);
-    return terms->terms * epsilon * largest(pair);
+    double epsilon = MAX(kiln_float_format(dtype)->epsilon, measure->terms->epsilon);
+    return measure->terms->terms * epsilon * measure->largest;
 }
 
 static double
-bound_of(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms)
+bound_of(KilnDType dtype, const Measure *measure)
 {
+    const KilnNumerics numerics = measure->numerics;
     if (numerics < KILN_NUMERICS_U)
         return 0;
     const bool steps = numerics == KILN_NUMERICS_QT || numerics == KILN_NUMERICS_QS;
-    const double step = kiln_dtype_is_float(pair->dtype)     ? terms->step
-                        : kiln_dtype_is_integer(pair->dtype) ? 1
-                                                             : 0;
-    return rounding_of(pair, terms) + (steps ? step : 0);
+    const double step = kiln_dtype_is_float(dtype)     ? measure->terms->step
+                        : kiln_dtype_is_integer(dtype) ? 1
+                                                       : 0;
+    return rounding_of(dtype, measure) + (steps ? step : 0);
 }
 
 int64_t
@@ -260,12 +280,15 @@ kiln_numerics_ties(int64_t n)
     return 1 + n / 64;
 }
 
-/* How far apart two elements of equal kind are; infinite where one is finite and the other not. */
+/* How far apart two elements of equal kind are; infinite where one is finite and the other not, and
+ * for strings. */
 static double
 difference(const Pair *pair, int64_t i)
 {
     if (same_bits(pair, i))
         return 0;
+    if (kiln_dtype_is_address(pair->dtype))
+        return INFINITY;
     if (!kiln_dtype_is_float(pair->dtype) && kiln_dtype_size(pair->dtype) == 8) {
         int64_t a = kiln_element_as_i64(pair->dtype, pair->a, i);
         int64_t b = kiln_element_as_i64(pair->dtype, pair->b, i);
@@ -280,9 +303,9 @@ difference(const Pair *pair, int64_t i)
 
 /* Elements that are within @bound, but not where roundings of floats leave them. */
 static gboolean
-compare_share(const Pair *pair, double bound, const KilnErrorTerms *terms, GError **error)
+compare_share(const Pair *pair, double bound, const Measure *measure, GError **error)
 {
-    const double rounding = rounding_of(pair, terms);
+    const double rounding = rounding_of(pair->dtype, measure);
     int64_t n = 0;
     for (int64_t i = 0; i < pair->n; i++)
         n += difference(pair, i) > rounding;
@@ -294,11 +317,20 @@ compare_share(const Pair *pair, double bound, const KilnErrorTerms *terms, GErro
                       n, pair->n, bound, kiln_numerics_ties(pair->n));
 }
 
-static gboolean
-compare_elements(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms,
-                 GError **error)
+static void
+print_element(KilnDType dtype, const void *elements, int64_t i, GString *out)
 {
-    double bound = bound_of(pair, numerics, terms), worst = -1;
+    if (dtype == KILN_DTYPE_string)
+        kiln_text_print(kiln_text_of(text_at(elements, i)), out);
+    else
+        kiln_print_f64(out, kiln_element_as_f64(dtype, elements, i));
+}
+
+static gboolean
+compare_elements(const Pair *pair, const Measure *measure, GError **error)
+{
+    const KilnNumerics numerics = measure->numerics;
+    double bound = bound_of(pair->dtype, measure), worst = -1;
     int64_t at = 0, wrong = 0;
     for (int64_t i = 0; i < pair->n; i++) {
         bool fits = numerics == KILN_NUMERICS_E ? same_bits(pair, i) : difference(pair, i) <= bound;
@@ -312,11 +344,11 @@ compare_elements(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *
         }
     }
     if (!wrong)
-        return numerics != KILN_NUMERICS_QT || compare_share(pair, bound, terms, error);
+        return numerics != KILN_NUMERICS_QT || compare_share(pair, bound, measure, error);
     g_autoptr(GString) expected = g_string_new(NULL);
     g_autoptr(GString) found = g_string_new(NULL);
-    kiln_print_f64(expected, kiln_element_as_f64(pair->dtype, pair->a, at));
-    kiln_print_f64(found, kiln_element_as_f64(pair->dtype, pair->b, at));
+    print_element(pair->dtype, pair->a, at, expected);
+    print_element(pair->dtype, pair->b, at, found);
     return kiln_throw(
         error, KILN_ERROR_MISMATCH,
         "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " elements differ; element %" G_GINT64_FORMAT
@@ -324,15 +356,96 @@ compare_elements(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *
         wrong, pair->n, at, expected->str, found->str, kiln_numerics_name(numerics), bound);
 }
 
+/* --- comparing sequences, optionals and maps --- */
+
+static gboolean
+throw_types(const KilnType *expected, const KilnType *found, GError **error)
+{
+    g_autofree char *left = kiln_type_to_string(expected);
+    g_autofree char *right = kiln_type_to_string(found);
+    return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s", left, right);
+}
+
+/* The elements of two tensors of one type. */
+static Pair
+pair_of_items(const KilnItem *a, const KilnItem *b)
+{
+    const KilnType type = kiln_item_type(a);
+    return (Pair){ type.dtype, kiln_type_elements(&type), kiln_item_data(a), kiln_item_data(b) };
+}
+
+static gboolean
+check_lengths(const KilnItem *a, const KilnItem *b, GError **error)
+{
+    const size_t expected = kiln_item_length(a), found = kiln_item_length(b);
+    const KilnItem *any = a ? a : b;
+    const KilnDType dtype = kiln_item_dtype(any), other = b ? kiln_item_dtype(b) : dtype;
+    if (dtype != other)
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s",
+                          kiln_dtype_name(dtype), kiln_dtype_name(other));
+    return expected == found ||
+           kiln_throw(error, KILN_ERROR_MISMATCH, "expected %zu items, found %zu", expected, found);
+}
+
+/* Checks that @a and @b have tensors of one type at the same places. Adds to the largest magnitude
+ * of *@measure. */
+static gboolean
+measure_items(const KilnItem *a, const KilnItem *b, Measure *measure, GError **error)
+{
+    if (!a && !b)
+        return TRUE;
+    if (a && b && !kiln_dtype_is_item(kiln_item_dtype(a))) {
+        const KilnType expected = kiln_item_type(a);
+        bool tensor = !kiln_dtype_is_item(kiln_item_dtype(b));
+        const KilnType found = tensor ? kiln_item_type(b) : kiln_type_scalar(kiln_item_dtype(b));
+        if (!kiln_type_equal(&expected, &found))
+            return throw_types(&expected, &found, error);
+        const Pair pair = pair_of_items(a, b);
+        measure->largest = MAX(measure->largest, largest(&pair));
+        return TRUE;
+    }
+    if (!check_lengths(a, b, error))
+        return FALSE;
+    for (size_t i = 0; i < kiln_item_length(a); i++) {
+        if (!measure_items(kiln_item_get(a, i), kiln_item_get(b, i), measure, error)) {
+            kiln_prefix_error(error, "item %zu: ", i);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* The keys of a map are its item 0, and its values are item 1. */
+static gboolean
+compare_items(const KilnItem *a, const KilnItem *b, const Measure *measure, GError **error)
+{
+    if (a && !kiln_dtype_is_item(kiln_item_dtype(a))) {
+        const Pair pair = pair_of_items(a, b);
+        return compare_elements(&pair, measure, error);
+    }
+    for (size_t i = 0; i < kiln_item_length(a); i++) {
+        if (!compare_items(kiln_item_get(a, i), kiln_item_get(b, i), measure, error)) {
+            kiln_prefix_error(error, "item %zu: ", i);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* --- comparing values --- */
+
 gboolean
 kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after, KilnNumerics numerics,
                       const KilnErrorTerms *terms, GError **error)
 {
     const KilnType *a = &before->type, *b = &after->type;
-    if (a->dtype != b->dtype || !kiln_type_same_shape(a, b)) {
-        g_autofree char *expected = kiln_type_to_string(a);
-        g_autofree char *found = kiln_type_to_string(b);
-        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s", expected, found);
+    Measure measure = { .numerics = numerics, .terms = terms };
+    if (a->dtype != b->dtype || !kiln_type_same_shape(a, b))
+        return throw_types(a, b, error);
+    if (kiln_dtype_is_item(a->dtype)) {
+        const KilnItem *expected = kiln_tensor_item(before), *found = kiln_tensor_item(after);
+        return measure_items(expected, found, &measure, error) &&
+               (numerics == KILN_NUMERICS_L || compare_items(expected, found, &measure, error));
     }
     if (numerics == KILN_NUMERICS_L || kiln_tensor_equal(before, after))
         return TRUE;
@@ -340,9 +453,10 @@ kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after, KilnNum
     g_autoptr(GBytes) right = left ? kiln_tensor_view(after, error) : NULL;
     if (!right)
         return FALSE;
-    Pair pair = { a->dtype, kiln_type_elements(a), g_bytes_get_data(left, NULL),
-                  g_bytes_get_data(right, NULL) };
-    return compare_elements(&pair, numerics, terms, error);
+    const Pair pair = { a->dtype, kiln_type_elements(a), g_bytes_get_data(left, NULL),
+                        g_bytes_get_data(right, NULL) };
+    measure.largest = largest(&pair);
+    return compare_elements(&pair, &measure, error);
 }
 
 bool
@@ -353,8 +467,9 @@ kiln_numerics_bound(const KilnTensor *before, const KilnTensor *after, KilnNumer
     g_autoptr(GBytes) right = left ? kiln_tensor_view(after, error) : NULL;
     if (!right)
         return false;
-    Pair pair = { before->type.dtype, kiln_type_elements(&before->type),
-                  g_bytes_get_data(left, NULL), g_bytes_get_data(right, NULL) };
-    *out = bound_of(&pair, numerics, terms);
+    const Pair pair = { before->type.dtype, kiln_type_elements(&before->type),
+                        g_bytes_get_data(left, NULL), g_bytes_get_data(right, NULL) };
+    const Measure measure = { numerics, terms, largest(&pair) };
+    *out = bound_of(pair.dtype, &measure);
     return true;
 }

@@ -35,6 +35,7 @@ KilnErrorTerms kiln_error_terms_join(const KilnErrorTerms *a, const KilnErrorTer
  *     bound, up to that bound and one step;
  *  QS the same for any number of elements;
  *  L  the pipeline's flags decide: only element type and shape are compared.
+ * Sequences, optionals and maps are compared item by item. The magnitude is that of all items.
  * KILN_ERROR_MISMATCH names the worst element, both values and the bound. */
 gboolean kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after,
                                KilnNumerics numerics, const KilnErrorTerms *terms, GError **error);

@@ -157,11 +157,19 @@ kiln_element_build(KilnFunction *function, KilnNode *before, KilnValue *value, i
 }
 
 KilnValue *
+kiln_join_build(KilnFunction *function, KilnNode *before, KilnValue *const *values, uint32_t n,
+                int axis, GError **error)
+{
+    const KilnAttrs_concat attrs = { .axis = axis };
+    return n == 1 ? values[0]
+                  : kiln_build(function, before, KILN_OP_concat, &attrs, values, n, error);
+}
+
+KilnValue *
 kiln_stack_build(KilnFunction *function, KilnNode *before, KilnValue *const *values, uint32_t n,
                  int axis, GError **error)
 {
     const int64_t at = axis;
-    const KilnAttrs_concat attrs = { .axis = axis };
     KilnValue *axes = kiln_build_ints(function, before, &at, 1);
     g_autofree KilnValue **rows = g_new0(KilnValue *, n + 1);
     for (uint32_t i = 0; i < n; i++) {
@@ -170,7 +178,7 @@ kiln_stack_build(KilnFunction *function, KilnNode *before, KilnValue *const *val
         if (!rows[i])
             return NULL;
     }
-    return n == 1 ? rows[0] : kiln_build(function, before, KILN_OP_concat, &attrs, rows, n, error);
+    return kiln_join_build(function, before, rows, n, axis, error);
 }
 
 /* --- reshapes --- */

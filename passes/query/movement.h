@@ -26,6 +26,9 @@ KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnP
 /** The element at @index of @value along @axis, without this axis. */
 KilnValue *kiln_element_build(KilnFunction *function, KilnNode *before, KilnValue *value, int axis,
                               int64_t index, GError **error);
+/** Joins @n values, 1 or more, along @axis. */
+KilnValue *kiln_join_build(KilnFunction *function, KilnNode *before, KilnValue *const *values,
+                           uint32_t n, int axis, GError **error);
 /** Joins @n values of one type along a new @axis. */
 KilnValue *kiln_stack_build(KilnFunction *function, KilnNode *before, KilnValue *const *values,
                             uint32_t n, int axis, GError **error);

@@ -45,7 +45,7 @@ types_fit(const KilnInstr *instr)
     bool quantized = false;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
-        if (buffer && (buffer->type.dtype == KILN_DTYPE_string || is_low(buffer->type.dtype)))
+        if (buffer && (kiln_dtype_is_address(buffer->type.dtype) || is_low(buffer->type.dtype)))
             return false;
         quantized |= buffer && buffer->type.quant;
     }

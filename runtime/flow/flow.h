@@ -24,6 +24,8 @@ void kiln_flows_free(KilnFlows *flows);
 void *kiln_flows_runner(const KilnFlows *flows, uint32_t c);
 /** Throws what went wrong in call @c. Always FALSE. */
 gboolean kiln_flows_throw(KilnFlows *flows, uint32_t c, GError **error);
+/** The session of body @b of call @c; NULL where there is none. */
+struct KilnSession *kiln_flows_inner(const KilnFlows *flows, uint32_t c, int b);
 /** True where a function draws random numbers. */
 bool kiln_flows_draw(const KilnFlows *flows);
 

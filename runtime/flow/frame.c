@@ -141,6 +141,7 @@ free_frame(KilnFlowFrame *frame)
     g_free(frame->stacked_bytes);
     g_free(frame->stacked);
     g_free(frame->held);
+    g_free(frame->items);
     g_clear_error(&frame->error);
     g_free(frame);
 }
@@ -160,9 +161,12 @@ make_frame(KilnSession *session, const KilnInstr *instr, guint at, GError **erro
     frame->held = g_new0(KilnHeld, (gsize)frame->at.n_held + 1);
     frame->stacked_bytes = g_new0(size_t, (gsize)frame->at.n_results + 1);
     frame->stacked = g_malloc0_n((gsize)frame->at.n_results + 1, sizeof *frame->stacked);
+    frame->items = g_new0(KilnItem *, (gsize)frame->at.n_carried + 1);
     for (int b = 0; b < kiln_flow_n_functions(instr); b++) {
         const KilnBody *body = g_ptr_array_index((GPtrArray *)bodies, at + (guint)b);
         frame->draws |= body->draws;
+        if (loop)
+            kiln_flow_find_in_place(frame, body->function);
         frame->inner[b] = (KilnInner){ .body = body, .outer = session };
         if (body->again || kiln_inner_make(&frame->inner[b], frame, error))
             continue;
@@ -213,6 +217,12 @@ void *
 kiln_flows_runner(const KilnFlows *flows, uint32_t c)
 {
     return flows->frames[c];
+}
+
+KilnSession *
+kiln_flows_inner(const KilnFlows *flows, uint32_t c, int b)
+{
+    return flows->frames[c] ? flows->frames[c]->inner[b].session : NULL;
 }
 
 gboolean

@@ -45,7 +45,8 @@ typedef struct {
     int64_t dims[KILN_MAX_RANK];
     size_t bytes;
     KilnRoom rooms[2];
-    int room; /* where it lies; -1: in the operand */
+    int room;      /* where it lies; -1: in the operand */
+    bool in_place; /* an iteration may write where it lies: room 0 is enough (in_place.c) */
 } KilnCarriedValue;
 
 typedef struct {
@@ -58,6 +59,7 @@ typedef struct {
     size_t *stacked_bytes;             /* per stacked result: of one element */
     int64_t (*stacked)[KILN_MAX_RANK]; /* per stacked result: dims of an element */
     KilnHeld *held;                    /* per held result, for who takes it */
+    KilnItem **items;                  /* room for those that an iteration carries on */
     bool draws;
     GError *error;
 } KilnFlowFrame;
@@ -68,6 +70,8 @@ const char *kiln_flow_run_loop(KilnFlowRunner *runner, const KilnKernelArgs *arg
 
 /** Makes the session of @inner, which has none. */
 gboolean kiln_inner_make(KilnInner *inner, const KilnFlowFrame *frame, GError **error);
+/** Marks the carried values of the loop of @frame that its @body changes in place. */
+void kiln_flow_find_in_place(KilnFlowFrame *frame, const KilnIRFunction *body);
 /** Lists the slots of @inner again: its instance moved. */
 void kiln_inner_find_edges(KilnInner *inner);
 

@@ -15,6 +15,9 @@ kiln_session_new_inner(KilnSession *outer, KilnSpecialisation *made, GError **er
     session->parallel_for = outer->parallel_for;
     session->pool = outer->pool;
     session->cancel = outer->cancel;
+    session->profile = outer->profile;
+    session->poll = outer->poll;
+    session->poll_data = outer->poll_data;
     session->texts = outer->texts; /* borrowed, too */
     session->data = g_new0(const void *, (gsize)made->inputs.n + 1);
     session->outputs = g_new0(OutputSlot, (gsize)made->outputs.n + 1);

@@ -3,6 +3,7 @@
 #include "graph/base/alloc.h"
 #include "graph/attr.h"
 #include "graph/base/budget.h"
+#include "graph/base/item.h"
 #include "graph/error.h"
 #include "graph/kiln-types.h"
 #include "graph/type.h"
@@ -157,7 +158,10 @@ run_inner(KilnInner *inner, uint64_t seed, GError **error)
         session->addresses[inner->edges[i]] =
             kiln_session_address(session, &session->made->slots[inner->edges[i]]);
     session->run_seed = seed;
-    if (kiln_session_calls(session, error))
+    if (session->profile && !session->entries)
+        kiln_session_make_entries(session);
+    if (session->profile ? kiln_session_calls_profiled(session, error)
+                         : kiln_session_calls(session, error))
         return TRUE;
     inner->ready &= !session->lost;
     session->lost = false;
@@ -269,6 +273,7 @@ typedef struct {
     uint32_t asks; /* outputs of the body in front of the results */
     int64_t i;     /* the iteration */
     uint8_t goes_on;
+    size_t mark; /* of items that the loop did not make */
 } Loop;
 
 static uint32_t
@@ -339,7 +344,7 @@ begin_carried(const Loop *loop, GError **error)
             return FALSE;
         if (!comes_late(&frame->inner[0],
                         loop->asks + k)) /* the first iteration writes to room 0 */
-            lend_room(value, loop->limit % 2 == 0, loop->args->data[direct]);
+            lend_room(value, !value->in_place && loop->limit % 2 == 0, loop->args->data[direct]);
     }
     return TRUE;
 }
@@ -356,6 +361,13 @@ take_back_rooms(const KilnFlowFrame *frame)
     }
 }
 
+/* The room that an iteration writes a carried value of @bytes to. */
+static int
+next_room(const KilnCarriedValue *value, size_t bytes)
+{
+    return value->room == 0 && !(value->in_place && value->bytes == bytes);
+}
+
 static gboolean
 give_carried(const Loop *loop, GError **error)
 {
@@ -363,8 +375,8 @@ give_carried(const Loop *loop, GError **error)
     KilnInner *inner = &frame->inner[0];
     for (uint32_t k = 0; k < frame->at.n_carried; k++) {
         KilnCarriedValue *value = &frame->carried[k];
-        KilnRoom *room = &value->rooms[value->room == 0];
         uint32_t o = loop->asks + k;
+        KilnRoom *room = &value->rooms[next_room(value, output_bytes(inner, o))];
         give_output(inner, o, NULL);
         if (comes_late(inner, o))
             continue;
@@ -373,6 +385,39 @@ give_carried(const Loop *loop, GError **error)
         if (!make_room(room, output_bytes(inner, o), false, error))
             return FALSE;
         give_output(inner, o, room->data);
+    }
+    return TRUE;
+}
+
+/* There is no memory for items from @from on, which nobody owns. */
+static gboolean
+throw_items(KilnFlowFrame *frame, uint32_t from, uint32_t n, GError **error)
+{
+    GError *why = kiln_text_heap_take_error(frame->inner[0].session->texts);
+    for (uint32_t i = from; i < n; i++)
+        kiln_item_unref(frame->items[i]);
+    g_propagate_error(error, why);
+    return FALSE;
+}
+
+/* What the iteration made goes, but for the items that it carries on: the heap owns these. Those
+ * that it carried before may go with it. */
+static gboolean
+drop_items(const Loop *loop, size_t mark, GError **error)
+{
+    KilnFlowFrame *frame = loop->frame;
+    KilnTextHeap *texts = frame->inner[0].session->texts;
+    uint32_t n = 0;
+    if (kiln_item_mark(texts) == mark)
+        return TRUE;
+    for (uint32_t k = 0; k < frame->at.n_carried; k++) {
+        if (kiln_dtype_is_item(output_type(&frame->inner[0], loop->asks + k)->dtype))
+            frame->items[n++] = kiln_item_ref(kiln_item_of(frame->carried[k].data));
+    }
+    kiln_item_drop(texts, mark);
+    for (uint32_t i = 0; i < n; i++) {
+        if (frame->items[i] && !kiln_item_give(texts, frame->items[i]))
+            return throw_items(frame, i, n, error);
     }
     return TRUE;
 }
@@ -387,7 +432,7 @@ carry_on(const Loop *loop)
         KilnCarriedValue *value = &frame->carried[k];
         uint32_t o = loop->asks + k;
         OutputSlot *slot = &inner->session->outputs[o];
-        int room = value->room == 0;
+        int room = slot->user ? next_room(value, output_bytes(inner, o)) : value->room == 0;
         if (!slot->user) { /* it lies in the memory of the inner session, which gets other memory */
             KilnRoom made = { slot->own, slot->own_bytes, false };
             slot->own = value->rooms[room].data;
@@ -540,7 +585,7 @@ check_end(const Loop *loop, GError **error)
     const KilnSession *session = loop->frame->inner[0].session;
     if (loop->i % CHECKED_EVERY)
         return TRUE;
-    if (session->cancel && g_atomic_int_get(session->cancel))
+    if (kiln_session_cancelled(session))
         return kiln_throw(error, KILN_ERROR_CANCELLED, "cancelled");
     return kiln_budget_check_time(error);
 }
@@ -560,7 +605,7 @@ iterate(Loop *loop, GError **error)
         return FALSE;
     carry_on(loop);
     loop->goes_on = goes_on;
-    return TRUE;
+    return drop_items(loop, loop->mark, error);
 }
 
 /* A result of known size lies where it belongs, or is copied there. */
@@ -636,6 +681,7 @@ run_loop(KilnFlowFrame *frame, const KilnKernelArgs *args, GError **error)
         return FALSE;
     if (!count_iterations(frame, args, &loop.limit, error))
         return FALSE;
+    loop.mark = kiln_item_mark(frame->inner[0].session->texts);
     use_scratch(&frame->inner[0], args);
     take_back_rooms(frame);
     if (!begin_carried(&loop, error))

@@ -203,10 +203,37 @@ load_raw(const char *path, const KilnType *type, GError **error)
 
 /* --- any file --- */
 
+/* A sequence, an optional or a map. */
+static KilnTensor *
+load_item(const char *path, const KilnType *type, GError **error)
+{
+    if (!g_str_has_suffix(path, ".pb")) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw_null(error, KILN_ERROR_USAGE, "%s: expected a .pb file of %s", path,
+                               text);
+    }
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    g_autoptr(KilnItem) item = bytes ? kiln_onnx_item_parse(bytes, path, type, error) : NULL;
+    return item ? kiln_tensor_new_item(type, item) : NULL;
+}
+
+bool
+kiln_tensor_file_has_ending(const char *path)
+{
+    static const char *const endings[] = { ".pb", ".npy", ".raw", ".bin", ".png", ".pgm", ".ppm" };
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
+        if (g_str_has_suffix(path, endings[i]))
+            return true;
+    }
+    return false;
+}
+
 KilnTensor *
 kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOptions *image,
                       GError **error)
 {
+    if (type && kiln_dtype_is_item(type->dtype))
+        return load_item(path, type, error);
     if (g_str_has_suffix(path, ".npy"))
         return load_npy(path, error);
     if (g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".pgm") ||
@@ -229,6 +256,12 @@ kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *te
     int64_t bytes = kiln_type_bytes(&tensor->type);
     if (bytes < 0 || bytes > G_MAXINT)
         return kiln_throw(error, KILN_ERROR_LIMIT, "%s: the tensor is too big for one file", path);
+    if (kiln_dtype_is_item(tensor->type.dtype))
+        return g_str_has_suffix(path, ".npy")
+                   ? kiln_throw(error, KILN_ERROR_UNSUPPORTED, "NumPy has no type %s",
+                                kiln_dtype_name(tensor->type.dtype))
+                   : kiln_onnx_item_write(kiln_tensor_item(tensor), tensor->type.dtype, name, out,
+                                          error);
     if (!g_str_has_suffix(path, ".npy"))
         return kiln_onnx_tensor_write(tensor, name, out, error);
     g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);

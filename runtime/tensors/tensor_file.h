@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in files: ONNX TensorProto (.pb), NumPy (.npy), bytes (.raw, .bin), pictures (.png, .pgm,
- * .ppm), and random ones. */
+ * .ppm), and random ones. Sequences, optionals and maps are tensors of one element here, in files
+ * of ONNX's own messages (.pb). */
 #ifndef KILN_RUNTIME_TENSORS_TENSOR_FILE_H
 #define KILN_RUNTIME_TENSORS_TENSOR_FILE_H
 
@@ -8,14 +9,18 @@
 #include "runtime/model.h"
 #include "runtime/tensors/image.h"
 
+#include <stdbool.h>
+
 /** Loads a tensor by the file's ending. A picture becomes f32 [1,C,H,W] with the channels of @type
- * (grey or RGB), or its own without @type. @type may be NULL. Only pictures and bytes use it; bytes
- * are its row-major payload in the order of this machine. */
+ * (grey or RGB), or its own without @type. @type may be NULL. Only pictures, bytes, and values
+ * that are no tensors use it; bytes are its row-major payload in the order of this machine. */
 KilnTensor *kiln_tensor_file_load(const char *path, const KilnType *type,
                                   const KilnImageOptions *image, GError **error);
-/** Appends the contents of a file called @path to @out: a TensorProto called @name with raw_data,
- * or .npy, by the file's ending. KILN_ERROR_UNSUPPORTED if the form lacks the type,
- * KILN_ERROR_LIMIT over 2 GiB. */
+/** True if @path has one of the endings that kiln_tensor_file_load() reads. */
+bool kiln_tensor_file_has_ending(const char *path);
+/** Appends the contents of a file called @path to @out: a TensorProto called @name with raw_data
+ * (or a SequenceProto, OptionalProto or MapProto), or .npy, by the file's ending.
+ * KILN_ERROR_UNSUPPORTED if the form lacks the type, KILN_ERROR_LIMIT over 2 GiB. */
 gboolean kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *tensor,
                                  GByteArray *out, GError **error);
 

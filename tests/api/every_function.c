@@ -50,6 +50,11 @@ static const char strange_text[] = "graph @strange(%x: f32[4]) {\n"
                                    "  return %y\n"
                                    "}\n";
 
+static const char items_text[] = "graph @items(%s: sequence(f32[?]), %x: f32[2]) {\n"
+                                 "  %t = sequence_insert(%s, %x) : sequence(f32[?])\n"
+                                 "  return %t, %x\n"
+                                 "}\n";
+
 static KilnModel *
 model_of(const char *text, GError **error)
 {
@@ -287,6 +292,33 @@ compile(KilnModel *model, KilnPipeline *pipeline)
     return program;
 }
 
+static gboolean
+goes_on(void *data)
+{
+    ++*(int *)data;
+    return FALSE;
+}
+
+/* A clone that asks a function of its own, and a result that outlives it. */
+static void
+check_taken(const KilnSession *session, const float *expected)
+{
+    GError *error = NULL;
+    int asked = 0;
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.poll = goes_on;
+    options.poll_data = &asked;
+    KilnSession *clone = kiln_session_clone_with(session, &options, &error);
+    CHECK(clone && kiln_session_run(clone, &error) && asked > 0);
+    float *taken = kiln_session_take_output(clone, 0, &info, &error);
+    CHECK(taken && info.bytes == 40);
+    FAILS(kiln_session_output(clone, 0, NULL, &error), USAGE, "its memory was taken");
+    kiln_session_free(clone);
+    CHECK(memcmp(taken, expected, 40) == 0);
+    kiln_session_free_output(taken);
+}
+
 /* --- sessions --- */
 
 static void
@@ -322,6 +354,7 @@ check_session(KilnProgram *program, float *scores)
     unsigned n = 1;
     kiln_session_profile(session, &n);
     CHECK(n == 0);
+    check_taken(session, scores);
     check_sizes(program, session);
 }
 
@@ -536,6 +569,41 @@ check_constants(void)
     CHECK(stats.capacity == 0 && stats.bytes == 0);
 }
 
+/* Items of all kinds, and what a session makes of one. */
+static void
+check_items(void)
+{
+    GError *error = NULL;
+    const int64_t two = 2, keys[] = { 4, 5 };
+    const float numbers[] = { 1, 2 };
+    g_autoptr(KilnItem) tensor = kiln_item_new_tensor(KILN_DTYPE_f32, 1, &two, numbers, &error);
+    g_autoptr(KilnItem) names = kiln_item_new_tensor(KILN_DTYPE_i64, 1, &two, keys, &error);
+    g_autoptr(KilnItem) map = kiln_item_new_map(names, tensor, &error);
+    g_autoptr(KilnItem) sequence = kiln_item_new_sequence(&tensor, 1, &error);
+    g_autoptr(KilnItem) optional = kiln_item_new_optional(sequence, &error);
+    CHECK(tensor && names && map && sequence && optional);
+    FAILS(kiln_item_new_map(tensor, names, &error), USAGE, "a map: expected keys");
+    CHECK(kiln_item_dtype(map) == KILN_DTYPE_map && kiln_item_length(map) == 2);
+    CHECK(kiln_item_get(optional, 0) == sequence && !kiln_item_get(optional, 1));
+    g_autoptr(KilnModel) model = model_of(items_text, &error);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    CHECK(session);
+    CHECK(strcmp(kiln_model_input(model, 0)->contents, "sequence(f32[?])") == 0);
+    CHECK(!kiln_model_input(model, 1)->contents);
+    FAILS(kiln_session_bind_input_item(session, 1, tensor, &error), USAGE, "found an item");
+    CHECK(kiln_session_bind_input_item(session, 0, sequence, &error));
+    CHECK(kiln_session_bind_input(session, 1, numbers, sizeof numbers, &error));
+    CHECK(kiln_session_run(session, &error));
+    FAILS(kiln_session_output_item(session, 1, &error), USAGE, "found f32");
+    g_autoptr(KilnItem) longer = kiln_session_output_item(session, 0, &error);
+    g_autoptr(KilnItem) last = kiln_item_ref(kiln_item_get(longer, 1));
+    int rank;
+    CHECK(kiln_item_length(longer) == 2 && kiln_item_equal(last, tensor));
+    CHECK(kiln_item_dims(last, &rank)[0] == 2 && rank == 1 && kiln_item_bytes(last) == 8);
+    CHECK(memcmp(kiln_item_data(last), numbers, sizeof numbers) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -560,6 +628,7 @@ main(int argc, char **argv)
     check_options(program, expected);
     check_concurrent(program, expected);
     check_files(program, expected);
+    check_items();
     check_shapes();
     check_ranges();
     check_constants();

@@ -20,7 +20,7 @@ SHARED = pathlib.Path(os.environ.get("KILN_SHARED_DIR") or "/nonexistent")
 DIGITS = SOURCE / "examples/digits"
 MODEL = DIGITS / "digits.onnx"
 
-OK, FAILED, USAGE, UNSUPPORTED, MISMATCH = range(5)
+OK, FAILED, USAGE, UNSUPPORTED, MISMATCH, PARTIAL = range(6)
 
 SANITIZERS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|CRITICAL|GLib-WARNING")
 

@@ -100,10 +100,9 @@ class DefineTest(CliTest):
         self.assertEqual(self.kiln("opt", again), text)
         x = self.floats("x.raw", [0, 1] * 6)
         self.assertEqual(self.result(again, "-i", f"x={x}"), [1] * 6)
-        early = text.replace("  define @in %n_count {values=[n_n], most=[12]}\n", "")
-        early = early.replace("  dealloc %n_room\n", "  dealloc %n_room\n  define @in %n_count {values=[n_n], most=[12]}\n")
-        early = early.replace("  dealloc %n_count\n", "").replace("values=[n_n], most=[12]}\n",
-                                                                  "values=[n_n], most=[12]}\n  dealloc %n_count\n")
+        define = '  define @in %n_count {values=[n_n], most=[12]} loc("n")\n'
+        early = text.replace(define, "").replace("  dealloc %n_count\n", "")
+        early = early.replace("  dealloc %n_room\n", f"  dealloc %n_room\n{define}  dealloc %n_count\n")
         self.assertIn("needs a dim before it is defined",
                       self.kiln_err("opt", self.write("early.kiln", early), status=FAILED))
 

@@ -79,6 +79,7 @@ class Sources(CliTest):
         "add-a-constant-rule.md": (3, ("passes/fold/constant_rules.def", "passes/fold/constant_rules.c")),
         "add-a-pass.md": (7, ("passes/passes.def", "passes/graph/merge-transposes.c", "passes/graph/cse.c",
                               "passes/graph/narrow-weights.c", "passes/graph/sink-rescale.c", "tests/plugin/my-transposes.c")),
+        "sequences.md": (2, ("tests/unit/test_runtime_items.c",)),
         "add-an-op.md": (4, ("include/kiln/graph/ops/norm.def", "graph/onnx/opsets.def", "include/kiln/ir/instrs.def", "backends/ref/kernels.def")),
     }
 
@@ -168,7 +169,7 @@ class Operators(CliTest):
     def rows(self):
         """The rows of the tables of docs/operators.md: from the importer's table, and what `kiln ops` says of kernels."""
         kernels = dict(re.findall(r"(?m)^(\S+) +\S+ *(.*)$", self.kiln("ops")))
-        every = len(re.findall(r"(?m)^    X\(", self.dtypes()))
+        every = len(re.findall(r"(?m)^    X\((?!.*, ITEM\))", self.dtypes()))  # of tensors
         kernels = {op: types if len(types.split()) < every else "all" for op, types in kernels.items()}
         tables = {"ROW": {}, "ML": {}, "CONTRIB": {}, "NCHWC": {}, "PREVIEW": {}, "TRAINING": {}}
         source = (SOURCE / "graph/onnx/opsets.def").read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ class Commands(CliTest):
             text = self.kiln(flag)
             for command in COMMANDS:
                 self.assertRegex(text, rf"(?m)^  {command}\b")
-            self.assertIn("Exit status: 0 ok, 1 failed, 2 wrong usage, 3 unsupported operators, 4 mismatch.", text)
+            self.assertIn("Exit status: 0 ok, 1 failed, 2 wrong usage, 3 unsupported operators, 4 mismatch, 5 some inputs of a batch failed.", text)
 
     def test_version_names_version_compiler_and_kernels(self):
         self.assertRegex(self.kiln("--version"), r"^kiln \d+\.\d+\.\d+, .+, .+ kernels\n$")

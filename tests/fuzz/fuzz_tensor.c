@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor files: the first byte says of which kind, the second what a picture becomes. */
+/* Tensor files: the first byte says of which kind, the second what a picture becomes, or that a
+ * sequence, an optional or a map is read. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graph/tensor.h"
@@ -15,6 +16,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     KilnType type = { .dtype = KILN_DTYPE_f32, .rank = 4, .dims = { 1, data[1] % 5, 8, 8 } };
+    static const KilnDType kinds[] = { KILN_DTYPE_sequence, KILN_DTYPE_optional, KILN_DTYPE_map };
+    if (data[1] > UINT8_MAX - G_N_ELEMENTS(kinds))
+        type = kiln_type_scalar(kinds[UINT8_MAX - data[1]]);
     const KilnImageOptions image = KILN_IMAGE_OPTIONS_INIT;
     const char *path = fuzz_file(endings[data[0] % G_N_ELEMENTS(endings)], data + 2, size - 2);
     g_autoptr(GError) error = NULL;

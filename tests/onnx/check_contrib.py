@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares operators of com.microsoft with ONNX Runtime's kernels for processors. Each case runs with the default pipeline
+"""Compares operators of com.microsoft, and those of ai.onnx.ml with maps, with ONNX Runtime's kernels for processors. Each case runs with the default pipeline
 and with the reference kernels.
 
     check_contrib.py KILN [PREFIX]
@@ -18,28 +18,60 @@ import tempfile
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 PACKAGES = ("onnx", "onnxruntime")
 FAMILIES = ("contrib_attention", "contrib_nchwc", "contrib_quantized", "contrib_others", "contrib_moe", "contrib_gates",
-            "contrib_tokens")
+            "contrib_tokens", "contrib_items")
 WAYS = ((), ("--pipeline", "none", "--backend", "ref"))
 
 
+def encoded(value, name):
+    """The message of a dictionary or an array."""
+    from onnx import MapProto, TensorProto, numpy_helper
+    if not isinstance(value, dict):
+        return numpy_helper.from_array(value, name).SerializeToString()
+    texts = isinstance(next(iter(value)), str)
+    message = MapProto(name=name, key_type=TensorProto.STRING if texts else TensorProto.INT64,
+                       values=numpy_helper.from_list(list(value.values())))
+    (message.string_keys if texts else message.keys).extend(key.encode() if texts else key for key in value)
+    return message.SerializeToString()
+
+
+def decoded(data, kind):
+    """The value of type @kind in the message @data."""
+    from onnx import MapProto, SequenceProto, TensorProto, numpy_helper
+    if kind.HasField("sequence_type"):
+        return numpy_helper.to_list(SequenceProto.FromString(data))
+    if kind.HasField("map_type"):
+        return numpy_helper.to_dict(MapProto.FromString(data))
+    return numpy_helper.to_array(TensorProto.FromString(data))
+
+
 def results_of(kiln, case, folder, way):
-    from onnx import TensorProto, numpy_helper
     model, out = folder / "model.onnx", folder / "out"
     model.write_bytes(case.model.SerializeToString())
     command = [kiln, "run", str(model), "--quiet", "-o", str(out), *way]
     for name, array in case.feeds.items():
-        (folder / f"{name}.pb").write_bytes(numpy_helper.from_array(array, name).SerializeToString())
+        (folder / f"{name}.pb").write_bytes(encoded(array, name))
         command += ["-i", f"{name}={folder / name}.pb"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
-    found = [TensorProto.FromString((out / f"output_{i}.pb").read_bytes()) for i in range(len(case.model.graph.output))]
-    return [numpy_helper.to_array(tensor) for tensor in found]
+    return [decoded((out / f"output_{i}.pb").read_bytes(), info.type) for i, info in enumerate(case.model.graph.output)]
 
 
 def difference(case, i, found, expected):
     """What is wrong with result @i, or None."""
     import numpy as np
+    if isinstance(expected, list):
+        lengths = len(found) != len(expected) and f"expected {len(expected)} items, found {len(found)}"
+        return lengths or next(filter(None, (difference(case, i, *pair) for pair in zip(found, expected))), None)
+    if isinstance(expected, dict):
+        found = {key.decode() if isinstance(key, bytes) else key: value for key, value in found.items()}
+        if found.keys() != expected.keys():
+            return f"expected keys {list(expected)}, found {list(found)}"
+        return difference(case, i, np.array([found[key] for key in expected], np.float32), np.array(list(expected.values()), np.float32))
+    if expected.dtype.kind in "OU":
+        texts = [[text.decode() if isinstance(text, bytes) else text for text in array.ravel()] for array in (found, expected)]
+        same = found.shape == expected.shape and texts[0] == texts[1]
+        return None if same else f"expected {expected.shape} {texts[1]}, found {found.shape} {texts[0]}"
     if (found.shape, found.dtype) != (expected.shape, expected.dtype):
         return f"expected {expected.dtype}{list(expected.shape)}, found {found.dtype}{list(found.shape)}"
     a, b = found.astype(np.float64), expected.astype(np.float64)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/given.h"
 
+#include "runtime/kiln-pipeline.h"
 #include "runtime/session.h"
 #include "graph/node.h"
 #include "graph/text/text.h"

@@ -67,6 +67,21 @@ condition(Flow *flow)
                   rf_number(flow, KILN_DTYPE_i64, rg_below(&flow->g, 4)));
 }
 
+/* @like, or another one of elements of its element type and rank; a sequence may also be changed.
+ */
+static KilnValue *
+item_like(Flow *flow, KilnValue *like)
+{
+    KilnValue *other = rf_pick_item(flow, like->type.dtype);
+    const KilnType *element = kiln_type_element(&like->type);
+    if (!other || kiln_type_element(&other->type)->dtype != element->dtype ||
+        kiln_type_element(&other->type)->rank != element->rank)
+        other = like;
+    return other->type.dtype == KILN_DTYPE_sequence && element->rank >= 0 && rg_one_in(&flow->g, 2)
+               ? rf_changed_sequence(flow, other)
+               : other;
+}
+
 /* Results of a branch have the element types and ranks of @likes, and often their dims. */
 static KilnFunction *
 make_branch(Flow *flow, const char *name, KilnValue *const *likes, uint32_t n)
@@ -75,8 +90,21 @@ make_branch(Flow *flow, const char *name, KilnValue *const *likes, uint32_t n)
     KilnValue *results[RESULTS_MAX];
     steps(flow, rg_below(&flow->g, 4));
     for (uint32_t i = 0; i < n; i++)
-        results[i] = rf_pick_like(flow, &likes[i]->type, !rg_one_in(&flow->g, 3));
+        results[i] = likes[i]->type.contents
+                         ? item_like(flow, likes[i])
+                         : rf_pick_like(flow, &likes[i]->type, !rg_one_in(&flow->g, 3));
     return end_region(flow, around, results, n);
+}
+
+/* A tensor, or a sequence or optional. */
+static KilnValue *
+pick_any(Flow *flow)
+{
+    KilnValue *item =
+        rg_one_in(&flow->g, 3)
+            ? rf_pick_item(flow, rg_one_in(&flow->g, 3) ? KILN_DTYPE_optional : KILN_DTYPE_sequence)
+            : NULL;
+    return item ? item : rf_pick(flow, KILN_N_DTYPES, ANY);
 }
 
 static void
@@ -86,12 +114,13 @@ step_if(Flow *flow)
     KilnType types[2];
     const uint32_t n = 1 + (uint32_t)rg_below(&flow->g, 2);
     for (uint32_t i = 0; i < n; i++)
-        likes[i] = rf_pick(flow, KILN_N_DTYPES, ANY);
+        likes[i] = pick_any(flow);
     KilnAttrs_if attrs = { .then_branch = make_branch(flow, "then_branch", likes, n),
                            .else_branch = make_branch(flow, "else_branch", likes, n) };
     for (uint32_t i = 0; i < n; i++)
         types[i] =
-            kiln_type_join(&kiln_function_return(attrs.then_branch)->operands[i].value->type,
+            kiln_type_join(flow->g.module->arena,
+                           &kiln_function_return(attrs.then_branch)->operands[i].value->type,
                            &kiln_function_return(attrs.else_branch)->operands[i].value->type);
     rf_add_node(flow, &(KilnNodeSpec){ .op = KILN_OP_if,
                                        .operands = &flag,
@@ -109,10 +138,13 @@ typedef enum {
     PASSES,      /* stays as it is */
     SWAPS,       /* becomes what the next one was, of the same type, which becomes this one */
     SWAPPED,
+    CHANGES, /* a sequence gets or loses elements */
+    OTHER,   /* an optional becomes another one */
 } Carry;
 
 /* What a loop or a scan carries. */
 typedef struct {
+    KilnArena *arena;
     uint32_t n;
     Carry kinds[CARRIED_MAX];
     KilnValue *first[CARRIED_MAX];  /* before the first iteration */
@@ -127,6 +159,13 @@ carry(Carried *carried, Carry kind, KilnValue *first)
         return;
     KilnType *type = &carried->types[carried->n];
     *type = first->type;
+    if (type->contents) { /* of elements of other dims, too */
+        KilnType element = *kiln_type_element(type);
+        element.rank = element.rank == KILN_RANK_NONE ? 1 : element.rank;
+        for (int d = 0; d < element.rank; d++)
+            kiln_type_set_dim(&element, d, NULL);
+        *type = kiln_type_of_items(carried->arena, type->dtype, &element);
+    }
     if (kind == GROWS) {
         type->dims[0] = KILN_DIM_UNKNOWN;
         type->open[0] = NULL;
@@ -138,6 +177,10 @@ carry(Carried *carried, Carry kind, KilnValue *first)
 static void
 choose_carried(Flow *flow, Carried *carried, int most, bool may_grow)
 {
+    if (may_grow && rg_one_in(&flow->g, 3))
+        carry(carried, CHANGES, rf_pick_item(flow, KILN_DTYPE_sequence));
+    if (may_grow && rg_one_in(&flow->g, 6))
+        carry(carried, OTHER, rf_pick_item(flow, KILN_DTYPE_optional));
     for (int left = rg_below(&flow->g, most + 1); left > 0; left--) {
         const Carry kind = (Carry)rg_below(&flow->g, SWAPPED);
         KilnValue *first = rf_pick(flow, KILN_N_DTYPES, kind == PASSES && may_grow ? ANY : STATIC);
@@ -189,6 +232,10 @@ next_of(Flow *flow, const Carried *carried, uint32_t i)
         return carried->inside[i + 1];
     case SWAPPED:
         return carried->inside[i - 1];
+    case CHANGES:
+        return rf_changed_sequence(flow, carried->inside[i]);
+    case OTHER:
+        return item_like(flow, carried->inside[i]);
     default:
         return rf_pick_like(flow, &carried->types[i], true);
     }
@@ -230,7 +277,8 @@ choose_stacked(Flow *flow, Around around, KilnValue **out, uint32_t least)
         if (rg_one_in(&flow->g, 6)) {
             KilnValue *outer =
                 g_ptr_array_index(flow->g.values, rg_below(&flow->g, (int)around.n_values));
-            value = outer->type.rank >= 0 && outer->type.rank < 4 ? outer : value;
+            value = outer->type.rank >= 0 && outer->type.rank < 4 && !outer->type.contents ? outer
+                                                                                           : value;
         }
         out[n++] = value;
     }
@@ -254,7 +302,7 @@ stacked_type(const KilnType *type, int axis, int64_t length)
 static void
 step_loop(Flow *flow)
 {
-    Carried carried = { 0 };
+    Carried carried = { .arena = flow->g.module->arena };
     KilnValue *results[RESULTS_MAX], *operands[CARRIED_MAX + 2];
     KilnType types[RESULTS_MAX];
     const bool counts = !rg_one_in(&flow->g, 5), conditional = !counts || rg_one_in(&flow->g, 2);
@@ -328,7 +376,7 @@ choose_axes(Flow *flow, KilnAttrs_scan *attrs, KilnValue *const *parts, uint32_t
 static void
 step_scan(Flow *flow)
 {
-    Carried carried = { 0 };
+    Carried carried = { .arena = flow->g.module->arena };
     KilnAttrs_scan attrs = { .num_scan_inputs = 1 + rg_below(&flow->g, 2) };
     KilnValue *results[RESULTS_MAX], *operands[CARRIED_MAX + 2];
     KilnType types[RESULTS_MAX], inner[2];
@@ -380,6 +428,8 @@ steps(Flow *flow, int n)
     while (n-- > 0) {
         if (flow->depth < DEPTH_MAX && rg_one_in(&flow->g, 3))
             flows[rg_below(&flow->g, G_N_ELEMENTS(flows))](flow);
+        else if (rg_one_in(&flow->g, 4))
+            rf_step_items(flow);
         else
             rf_step(flow);
     }
@@ -430,7 +480,7 @@ random_flow_graph(uint64_t seed)
     for (guint i = flow.flows->len; i-- > 0 && n < RESULTS_MAX - 1;)
         results[n++] = g_ptr_array_index(flow.flows, i);
     KilnValue *last = g_ptr_array_index(flow.g.values, flow.g.values->len - 1);
-    if (!is_result(results, n, last))
+    if (!is_result(results, n, last) && !last->type.contents)
         results[n++] = last;
     kiln_function_set_results(flow.g.function, results, NULL, n, NULL);
     g_ptr_array_unref(flow.flows);

@@ -21,7 +21,7 @@ typedef enum {
     RANKED, /* of rank 1 or more, with any dims */
 } Kind;
 
-/** True for types of @kind that are small enough to be read. */
+/** True for tensors of @kind that are small enough to be read. */
 bool rf_is_of_kind(const KilnType *type, Kind kind);
 /** Returns a value of @kind and @dtype, or of any if that is KILN_N_DTYPES. A late one rather than
  * an early one, and often one that nothing reads yet. NULL if it finds none. */
@@ -40,5 +40,14 @@ KilnValue *rf_between(Flow *flow, KilnValue *x, int64_t low, int64_t high);
 KilnValue *rf_some_rows(Flow *flow, KilnValue *x);
 /** Adds one or a few nodes that compute. */
 void rf_step(Flow *flow);
+
+/** Returns a sequence or an optional; NULL if there is none. */
+KilnValue *rf_pick_item(Flow *flow, KilnDType dtype);
+/** Adds a sequence, which may be empty. */
+KilnValue *rf_add_sequence(Flow *flow);
+/** Adds an element to @sequence, or takes one away. */
+KilnValue *rf_changed_sequence(Flow *flow, KilnValue *sequence);
+/** Adds one or a few nodes that make, change or read sequences and optionals. */
+void rf_step_items(Flow *flow);
 
 #endif

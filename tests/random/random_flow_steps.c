@@ -23,6 +23,8 @@ rf_is_of_kind(const KilnType *type, Kind kind)
 {
     const bool fixed = type->rank <= RANK_MAX && kiln_type_is_static(type) &&
                        kiln_type_elements(type) <= ELEMENTS_MAX;
+    if (kiln_dtype_is_item(type->dtype))
+        return false;
     switch (kind) {
     case STATIC:
         return fixed;
@@ -110,7 +112,8 @@ rf_add_node(Flow *flow, const KilnNodeSpec *spec)
     }
     for (uint32_t r = 0; r < node->n_results; r++) {
         g_ptr_array_add(flow->g.values, &node->results[r]);
-        if (flow->depth == 0 && kiln_op_has(node->op, KILN_TRAIT_REGION))
+        if (flow->depth == 0 && kiln_op_has(node->op, KILN_TRAIT_REGION) &&
+            !kiln_dtype_is_item(node->results[r].type.dtype))
             g_ptr_array_add(flow->flows, &node->results[r]);
     }
     return node;

@@ -110,6 +110,15 @@ static const char *const lines[] = {
     /* strings */
     "string_concat o:string[A,B] i:string[A,1] i:string[B]", "string_parts o:i64[A] o:i64[1] i:string[A]", "string_split o:string[A,B] i:string[A]",
     "regex_full_match o:bool[A,B] i:string[A,B] {pattern=\"a*\"}",
+    /* sequences, optionals and maps: all that are given are empty */
+    "item_none o:sequence(f32[A])", "item_list o:sequence(f32[A]) i:f32[A] i:f32[B]", "item_list o:optional(f32[A]) i:f32[A]",
+    "item_dims o:i64[1] i:sequence(f32[A]) i:i64[] {dims=[0]}", "sequence_insert o:sequence(f32[A]) i:sequence(f32[A]) i:f32[A]",
+    "sequence_erase o:sequence(f32[A]) i:sequence(f32[A]) i:i64[]", "sequence_at o:f32[A] i:sequence(f32[A]) i:i64[]",
+    "sequence_length o:i64[] i:sequence(f32[A])", "split_to_sequence o:sequence(f32[1,A]) i:f32[4,A] {axis=0}",
+    "split_to_sequence o:sequence(f32[2,A]) i:f32[4,A] i:i64[B] {axis=0}", "concat_dims o:i64[1] i:sequence(f32[A]) {axis=0, dims=[0]}",
+    "concat_from_sequence o:f32[A,B] i:sequence(f32[A,B]) {axis=0}", "concat_from_sequence o:f32[A,2,B] i:sequence(f32[A,B]) {axis=1, new_axis=true}",
+    "optional_has_element o:bool[] i:optional(f32[A])", "optional_get_element o:f32[A] i:optional(f32[A])",
+    "zip_map o:sequence(map(i64,f32)) i:f32[A,2] {classlabels_int64s=[1,2]}", "cast_map o:f32[1,A] i:map(i64,f32) {max_map=4}",
     /* the others */
     "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",
     "add o:f32[A,B,C] i:f32[A,1,C] i:f32[B,1]", "stack o:f32[A,B] i:f32[A,B] { relu; mul 0.5 }", "copy o:f32[A,B] i:f32[A,B]",
@@ -125,10 +134,11 @@ typedef struct {
 static inline void
 append_type(GString *text, const char *type, const Extents *extents)
 {
+    bool items = strchr(type, '(') != NULL; /* "sequence(…" has a q */
     for (; *type; type++) {
         if (*type >= 'A' && *type <= 'Z' && strchr("[,", type[-1]))
             g_string_append_printf(text, "%" G_GINT64_FORMAT, extents->extent[*type - 'A']);
-        else if (*type == 'q')
+        else if (*type == 'q' && !items)
             g_string_append(text, " q");
         else
             g_string_append_c(text, *type);

@@ -138,15 +138,38 @@ onnx_value(GByteArray *graph, uint32_t field, const char *name, int dtype, const
 #define onnx_output(graph, name, dtype, dims) onnx_value((graph), 12, (name), (dtype), (dims))
 #define onnx_value_info(graph, name, dtype, dims) onnx_value((graph), 13, (name), (dtype), (dims))
 
+/* An input or output of a type that is given in bytes of the file. */
+static inline void
+onnx_value_of_type(GByteArray *graph, uint32_t field, const char *name, const uint8_t *type,
+                   size_t n)
+{
+    g_autoptr(GByteArray) info = g_byte_array_new();
+    kiln_wire_put_text(info, 1, name);
+    kiln_wire_put_bytes(info, 2, type, n);
+    kiln_wire_put_message(graph, field, info);
+}
+
 /* An input or output that is a sequence of f32 tensors. */
 static inline void
 onnx_sequence(GByteArray *graph, uint32_t field, const char *name)
 {
     static const uint8_t type[] = { 0x22, 6, 0x0A, 4, 0x0A, 2, 0x08, 1 };
-    g_autoptr(GByteArray) info = g_byte_array_new();
-    kiln_wire_put_text(info, 1, name);
-    kiln_wire_put_bytes(info, 2, type, sizeof type);
-    kiln_wire_put_message(graph, field, info);
+    onnx_value_of_type(graph, field, name, type, sizeof type);
+}
+
+/* The same of sequences of f32 tensors, and a sparse tensor of f32: types that Kiln lacks. */
+static inline void
+onnx_nested_sequence(GByteArray *graph, uint32_t field, const char *name)
+{
+    static const uint8_t type[] = { 0x22, 10, 0x0A, 8, 0x22, 6, 0x0A, 4, 0x0A, 2, 0x08, 1 };
+    onnx_value_of_type(graph, field, name, type, sizeof type);
+}
+
+static inline void
+onnx_sparse(GByteArray *graph, uint32_t field, const char *name)
+{
+    static const uint8_t type[] = { 0x42, 2, 0x08, 1 };
+    onnx_value_of_type(graph, field, name, type, sizeof type);
 }
 
 static inline void

@@ -6,8 +6,6 @@
 
 #include "kiln.h"
 
-#include <string.h>
-
 /* The second branch takes ten rows, and has other dims than the first one. */
 static const char ten_rows[] = "graph @f(%c: bool[], %x: f32[N,4]) {\n"
                                "  %y = if(%c) then {\n"

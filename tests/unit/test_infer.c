@@ -48,7 +48,7 @@ choose(Case *c, unsigned n)
 static void
 blur_type(Case *c, KilnType *type)
 {
-    unsigned how = c->blur ? choose(c, 4) : 0;
+    unsigned how = c->blur && !type->contents ? choose(c, 4) : 0;
     for (int d = 0; how && d < type->rank; d++) {
         if (how == 2 || (how == 1 && choose(c, 2))) {
             type->dims[d] = KILN_DIM_UNKNOWN;
@@ -106,7 +106,7 @@ name_dims(Case *c, KilnType *type)
 static bool
 read_dtype(const char **at, KilnDType *out)
 {
-    size_t n = strcspn(*at, "[{=:q \t");
+    size_t n = strcspn(*at, "[{=:q(), \t");
     g_autofree char *name = g_strndup(*at, n);
     *at += n;
     return kiln_dtype_from_name(name, out);
@@ -143,6 +143,41 @@ read_shape(Case *c, const char **at, KilnType *type)
     }
     (*at)++;
     return true;
+}
+
+static bool
+accept(const char **at, const char *text)
+{
+    bool found = g_str_has_prefix(*at, text);
+    *at += found ? strlen(text) : 0;
+    return found;
+}
+
+/* `sequence(f32[2,?])`, `sequence(f32[-])` of no elements, `optional(…)`, `map(i64,f32)`. */
+static bool
+read_items(Case *c, const char **at, KilnType *type)
+{
+    KilnArena *arena = c->module->arena;
+    KilnType inner = { .dtype = KILN_DTYPE_f32 };
+    if (accept(at, "map(")) {
+        KilnDType key;
+        bool good = read_dtype(at, &key) && accept(at, ",") && read_dtype(at, &inner.dtype);
+        *type = kiln_type_of_map(arena, key, inner.dtype);
+        return good && accept(at, ")");
+    }
+    KilnDType dtype = accept(at, "sequence(") ? KILN_DTYPE_sequence : KILN_DTYPE_optional;
+    if (dtype == KILN_DTYPE_optional && !accept(at, "optional("))
+        return false;
+    if (!read_items(c, at, &inner)) {
+        if (!read_dtype(at, &inner.dtype))
+            return false;
+        if (accept(at, "[-]"))
+            inner.rank = KILN_RANK_NONE;
+        else if (!read_shape(c, at, &inner))
+            return false;
+    }
+    *type = kiln_type_of_items(arena, dtype, &inner);
+    return accept(at, ")");
 }
 
 /* `q`: scale 0.5 and zero point 3; `q1`: along axis 1. */
@@ -219,6 +254,10 @@ add_operand(Case *c, const char *word)
         return;
     }
     bool shaped = false;
+    if (read_items(c, &at, &type)) {
+        add_argument(c, &type);
+        return;
+    }
     if (!read_dtype(&at, &type.dtype) || (*at == '[' && !read_shape(c, &at, &type))) {
         unreadable(c, "operand", word);
         return;
@@ -505,18 +544,26 @@ Test(infer, cases)
 
 /* --- what is not known yet --- */
 
+static bool
+covers_type(const KilnType *vague, const KilnType *exact)
+{
+    if (vague->dtype != exact->dtype || !vague->contents != !exact->contents)
+        return false;
+    if (vague->rank >= 0 && vague->rank != exact->rank)
+        return false;
+    for (int d = 0; d < vague->rank; d++) {
+        if (vague->dims[d] >= 0 && vague->dims[d] != exact->dims[d])
+            return false;
+    }
+    return !vague->contents || covers_type(&vague->contents->type, &exact->contents->type);
+}
+
 /* What @vague says of a result is true of what @exact says. */
 static bool
 covers(const KilnValue *vague, const KilnValue *exact)
 {
-    if (vague->type.dtype != exact->type.dtype)
+    if (!covers_type(&vague->type, &exact->type))
         return false;
-    if (vague->type.rank >= 0 && vague->type.rank != exact->type.rank)
-        return false;
-    for (int d = 0; d < vague->type.rank; d++) {
-        if (vague->type.dims[d] >= 0 && vague->type.dims[d] != exact->type.dims[d])
-            return false;
-    }
     if (!vague->known)
         return true;
     return exact->known && vague->known->n == exact->known->n &&

@@ -338,6 +338,19 @@ pick_integer(Random *random)
                             : extremes[pick(random, G_N_ELEMENTS(extremes))];
 }
 
+/* A sequence, optional or map of tensors of the dims of @type. */
+static KilnType
+with_contents(Random *random, KilnType type)
+{
+    const KilnDType dtype = type.dtype;
+    KilnArena *arena = random->module->arena;
+    if (dtype == KILN_DTYPE_map)
+        return kiln_type_of_map(arena, pick(random, 2) ? KILN_DTYPE_i64 : KILN_DTYPE_string,
+                                KILN_DTYPE_f32);
+    type.dtype = KILN_DTYPE_f32;
+    return kiln_type_of_items(arena, dtype, &type);
+}
+
 static KilnType
 pick_type(Random *random)
 {
@@ -350,7 +363,7 @@ pick_type(Random *random)
         type.dims[d] = dim < 0 ? KILN_DIM_UNKNOWN : dim;
         type.open[d] = dim < 0 && pick(random, 2) ? kiln_dim_name(random->module->dims, "N") : NULL;
     }
-    return type;
+    return kiln_dtype_is_item(type.dtype) ? with_contents(random, type) : type;
 }
 
 static KilnValue *

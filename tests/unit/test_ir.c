@@ -279,7 +279,10 @@ Test(ir, verify_strings)
 {
     expect_refused("func @f {\n  input @x : i64[2]\n  output @y : string[2]\n"
                    "  %v = view @x : string[2]\n  copy @out @y, @in %v\n}\n",
-                   "numbers are no strings: expected i64, found string");
+                   "only numbers may be seen as another type: expected i64, found string");
+    expect_refused("func @f {\n  input @x : sequence(f32[2])\n  output @y : string[]\n"
+                   "  %v = view @x : string[]\n  copy @out @y, @in %v\n}\n",
+                   "only numbers may be seen as another type: expected sequence, found string");
     expect_refused("func @f {\n  input @x : i64[2]\n  output @y : string[2]\n"
                    "  copy @out @y, @in @x\n}\n",
                    "copy");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: what each family of ops becomes, where results are written, and what is refused. Each
  * lowered function passes the verifier. */
+#include "graph/binding.h"
 #include "graph/function.h"
 #include "graph/node.h"
 #include "graph/op/cast.h"
@@ -476,6 +477,49 @@ Test(lower, resize_has_a_scale_per_dim)
     cr_assert_eq(scales.n, 4);
     cr_assert(scales.v[0] == 1 && scales.v[1] == 1 && scales.v[2] == 2 && scales.v[3] == 2);
     fixture_free(&f);
+}
+
+/* The instructions of a graph in the text form, whose last dims data decides. */
+static void
+expect_lowered(const char *text, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "e.kiln", &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    const KilnDimBinding *binding = kiln_dim_binding_typical(module, 0, 1);
+    cr_assert(binding && kiln_module_stand_at(module, binding, &error));
+    g_autoptr(KilnIRFunction) ir = kiln_lower(kiln_module_entry(module), &error);
+    cr_assert(ir, "%s", error ? error->message : "");
+    g_autoptr(GString) found = g_string_new(NULL);
+    kiln_foreach_instr (instr, ir) {
+        if (!kiln_instr_is_bookkeeping(instr) || instr->kind == KILN_INSTR_define)
+            g_string_append_printf(found, "%s ", kiln_instr_info(instr->kind)->name);
+    }
+    cr_expect_str_eq(found->str, expected, "%s", found->str);
+}
+
+Test(lower, dims_of_what_comes_out_of_a_sequence_are_measured_first)
+{
+    expect_lowered("graph @f(%s: sequence(f32[?,3]), %i: i64[]) {\n"
+                   "  %y = sequence_at(%s, %i) {dims=[\"k\",\"\"]} : f32[k,3]\n"
+                   "  return %y\n}\n",
+                   "item_dims define sequence_at ");
+    expect_lowered("graph @f(%s: sequence(f32[?,3])) {\n"
+                   "  %y = concat_from_sequence(%s) {dims=[\"k\",\"\"]} : f32[k,3]\n"
+                   "  return %y\n}\n",
+                   "concat_dims define concat_from_sequence ");
+    expect_lowered("graph @f(%o: optional(f32[?])) {\n"
+                   "  %y = optional_get_element(%o) {dims=[\"k\"]} : f32[k]\n"
+                   "  return %y\n}\n",
+                   "item_dims define optional_get_element ");
+    expect_lowered("graph @f(%m: map(i64,f32)) {\n"
+                   "  %y = cast_map(%m) {dims=[\"\",\"k\"]} : f32[1,k]\n"
+                   "  return %y\n}\n",
+                   "map_length define cast_map ");
+    expect_lowered("graph @f(%s: sequence(f32[2,3]), %i: i64[]) {\n"
+                   "  %y = sequence_at(%s, %i) : f32[2,3]\n"
+                   "  return %y\n}\n",
+                   "sequence_at ");
 }
 
 Test(lower, operands_that_shapes_read_only_stay_out)

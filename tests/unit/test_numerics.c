@@ -216,6 +216,70 @@ Test(numerics, halves_on_the_way_count)
     cr_expect_not(kiln_compare_numerics(a, b, KILN_NUMERICS_U, &terms, NULL));
 }
 
+/* --- strings and sequences --- */
+
+Test(numerics, strings_are_compared_as_texts)
+{
+    const KilnType type = kiln_type_make(KILN_DTYPE_string, 1, (int64_t[]){ 2 });
+    const KilnText one = { "one", 3 }, same = { "one", 3 }, two = { "two", 3 };
+    const KilnErrorTerms terms = { .terms = 1 };
+    g_autoptr(KilnTensor) a = kiln_tensor_new_copy(&type, (const KilnText *[]){ &one, &two }, NULL);
+    g_autoptr(KilnTensor) b =
+        kiln_tensor_new_copy(&type, (const KilnText *[]){ &same, &one }, NULL);
+    g_autoptr(GError) error = NULL;
+    cr_assert_not(kiln_compare_numerics(a, b, KILN_NUMERICS_QS, &terms, &error));
+    cr_expect_str_eq(error->message, "1 of 2 elements differ; element 1: expected \"two\", found "
+                                     "\"one\" (class QS allows 0)");
+}
+
+/* A sequence of two tensors, of @first and of @second. */
+static KilnTensor *
+sequence(double first, double second)
+{
+    const KilnType type = { .dtype = KILN_DTYPE_sequence };
+    const float a[] = { (float)first, 0 }, b = (float)second;
+    const int64_t n = 2;
+    g_autoptr(KilnItem) x = kiln_item_new_tensor(KILN_DTYPE_f32, 1, &n, a, NULL);
+    g_autoptr(KilnItem) y = kiln_item_new_tensor(KILN_DTYPE_f32, 0, NULL, &b, NULL);
+    g_autoptr(KilnItem) list = kiln_item_new_sequence((KilnItem *[]){ x, y }, 2, NULL);
+    return kiln_tensor_new_item(&type, list);
+}
+
+Test(numerics, sequences_are_compared_item_by_item)
+{
+    const KilnErrorTerms terms = { .terms = 10 };
+    g_autoptr(KilnTensor) a = sequence(1, 1000), b = sequence(1 + 0x1p-15, 1000),
+                          c = sequence(1, 1001), same = sequence(1, 1000);
+    g_autoptr(GError) error = NULL;
+    cr_expect(kiln_compare_numerics(a, same, KILN_NUMERICS_E, &terms, NULL));
+    cr_expect(kiln_compare_numerics(a, b, KILN_NUMERICS_U, &terms, NULL), "the magnitude is 1000");
+    cr_expect_not(kiln_compare_numerics(a, b, KILN_NUMERICS_E, &terms, NULL));
+    cr_expect(kiln_compare_numerics(a, c, KILN_NUMERICS_L, &terms, NULL));
+    cr_assert_not(kiln_compare_numerics(a, c, KILN_NUMERICS_E, &terms, &error));
+    cr_expect_str_eq(error->message, "item 1: 1 of 1 elements differ; element 0: expected 1000, "
+                                     "found 1001 (class E allows 0)");
+}
+
+Test(numerics, sequences_that_have_other_items_differ)
+{
+    const KilnErrorTerms terms = { .terms = 10 };
+    const KilnType type = { .dtype = KILN_DTYPE_sequence };
+    const int32_t number = 7;
+    g_autoptr(KilnItem) item = kiln_item_new_tensor(KILN_DTYPE_i32, 0, NULL, &number, NULL);
+    g_autoptr(KilnItem) list = kiln_item_new_sequence(&item, 1, NULL);
+    g_autoptr(KilnItem) lists = kiln_item_new_sequence((KilnItem *[]){ item, item }, 2, NULL);
+    g_autoptr(KilnTensor) a = sequence(1, 2), none = kiln_tensor_new_item(&type, NULL),
+                          one = kiln_tensor_new_item(&type, list),
+                          two = kiln_tensor_new_item(&type, lists);
+    cr_expect_not(kiln_compare_numerics(a, none, KILN_NUMERICS_L, &terms, NULL));
+    cr_expect_not(kiln_compare_numerics(none, a, KILN_NUMERICS_L, &terms, NULL));
+    cr_expect_not(kiln_compare_numerics(one, two, KILN_NUMERICS_L, &terms, NULL));
+    g_autoptr(GError) error = NULL;
+    cr_assert_not(kiln_compare_numerics(a, two, KILN_NUMERICS_L, &terms, &error));
+    cr_expect_str_eq(error->message, "item 0: expected f32[2], found i32[]");
+    cr_expect(kiln_compare_numerics(none, none, KILN_NUMERICS_E, &terms, NULL));
+}
+
 /* --- random inputs --- */
 
 static KilnDomain
@@ -242,6 +306,20 @@ Test(numerics, indices_keep_to_what_gathers_allow)
     cr_expect_eq(domain.low, -8);
     cr_expect_eq(domain.high, 8);
     cr_expect(domain_of(text, 0).normal);
+}
+
+Test(numerics, parts_of_sequences_have_elements)
+{
+    static const char text[] = "graph @f(%x: f32[6,2], %n: i32[], %m: i64[2]) {\n"
+                               "  %w = cast(%n) {to=i64} : i64[]\n"
+                               "  %a = split_to_sequence(%x, %w) : sequence(f32[?,2])\n"
+                               "  %b = split_to_sequence(%x, %m) : sequence(f32[?,2])\n"
+                               "  return %a, %b\n"
+                               "}\n";
+    KilnDomain domain = domain_of(text, 1);
+    cr_expect_eq(domain.low, 1);
+    cr_expect_eq(domain.high, 9);
+    cr_expect_eq(domain_of(text, 2).low, -8, "a list");
 }
 
 Test(numerics, a_stated_domain_counts)

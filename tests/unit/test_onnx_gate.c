@@ -140,12 +140,28 @@ Test(onnx_gate, types_that_kiln_lacks_are_named)
                 "%z = unknown(%x) {op_type=\"Cast\", opset=21, reason=\"attribute 'to': element "
                 "type complex128\"} : f32[*]");
     graph = onnx_graph_new("g");
-    onnx_sequence(graph, 11, "x");
+    onnx_nested_sequence(graph, 11, "x");
     onnx_output(graph, "z", 0, NULL);
     onnx_node(graph, "Identity", "x", "z", NULL);
     expect_line(graph, 21,
                 "%z = unknown(%x) {op_type=\"Identity\", opset=21, reason=\"operand 0: a sequence "
-                "is not supported\"} : f32[*]");
+                "of this kind is not supported\"} : f32[*]");
+    graph = onnx_graph_new("g");
+    onnx_sparse(graph, 11, "x");
+    onnx_output(graph, "z", 0, NULL);
+    onnx_node(graph, "Identity", "x", "z", NULL);
+    expect_line(graph, 21,
+                "%z = unknown(%x) {op_type=\"Identity\", opset=21, reason=\"operand 0: a sparse "
+                "tensor is not supported\"} : f32[*]");
+}
+
+Test(onnx_gate, sequences_are_values)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_sequence(graph, 11, "x");
+    onnx_output(graph, "z", 0, NULL);
+    onnx_node(graph, "Identity", "x", "z", NULL);
+    expect_line(graph, 21, "%z = identity(%x) : sequence(f32[*])");
 }
 
 /* --- forms that changed after opset 21 --- */

@@ -352,16 +352,22 @@ Test(onnx_import, unknown_operators_are_all_listed)
 Test(onnx_import, types_that_kiln_lacks_make_operators_unknown)
 {
     GByteArray *graph = onnx_graph_new("g");
-    onnx_sequence(graph, 11, "list");
+    onnx_nested_sequence(graph, 11, "list");
+    onnx_sparse(graph, 11, "sparse");
+    onnx_sequence(graph, 11, "known");
     onnx_input(graph, "small", ONNX_C128, "2");
     onnx_initializer(graph, onnx_tensor("w", ONNX_C128, "2", "ab", 2));
     onnx_node(graph, "Identity", "list", "same", NULL);
+    onnx_node(graph, "Identity", "sparse", "also", NULL);
+    onnx_node(graph, "Identity", "known", "value", NULL);
     onnx_node(graph, "Cast", "small", "a", onnx_int("to", ONNX_F32), NULL);
     onnx_node(graph, "Cast", "w", "b", onnx_int("to", ONNX_F32), NULL);
     onnx_output(graph, "a", ONNX_F32, "2");
     g_autofree char *text = onnx_imported(onnx_model(graph, 8, 19));
     cr_expect(strstr(text, "%w = unknown() {op_type=\"Constant\""), "%s", text);
     cr_expect(strstr(text, "%same = unknown(%list) {op_type=\"Identity\""), "%s", text);
+    cr_expect(strstr(text, "%also = unknown(%sparse) {op_type=\"Identity\""), "%s", text);
+    cr_expect(strstr(text, "%value = identity(%known) : sequence(f32[*])"), "%s", text);
     cr_expect(strstr(text, "%a = unknown(%small) {op_type=\"Cast\""), "%s", text);
     cr_expect(strstr(text, "%b = unknown(%w) {op_type=\"Cast\""), "%s", text);
 }

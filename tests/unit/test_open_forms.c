@@ -2,6 +2,7 @@
 /* What exporters write with open dims: each model is one open program, whose results have the bits
  * of programs that are compiled for the numbers. */
 #include "runtime/bind.h"
+#include "runtime/kiln-pipeline.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
 #include "tests/unit/runtime_case.h"

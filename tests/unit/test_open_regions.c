@@ -4,6 +4,7 @@
 #include "ir/vendor.h"
 #include "kiln.h"
 #include "runtime/bind.h"
+#include "runtime/kiln-pipeline.h"
 #include "runtime/open/regions.h"
 #include "runtime/open/template.h"
 #include "runtime/program.h"

@@ -5,6 +5,7 @@
 #include "ir/instr.h"
 #include "ir/vendor.h"
 #include "kiln.h"
+#include "runtime/kiln-pipeline.h"
 #include "runtime/program.h"
 #include "runtime/targets.h"
 #include "tests/unit/program_damage.h"

@@ -357,8 +357,10 @@ Test(ref_smoke, every_row_with_every_type)
             continue;
         if (row->instr == KILN_INSTR_take || row->instr == KILN_INSTR_refuse)
             continue; /* reads an address, and fails */
+        if (row->instr >= KILN_INSTR_item_none && row->instr <= KILN_INSTR_dict_vectorizer)
+            continue; /* gives new items, whose addresses differ */
         for (KilnDType dtype = 0; dtype < KILN_N_DTYPES; dtype++) {
-            if (row->dtypes >> dtype & 1) {
+            if ((row->dtypes >> dtype & 1) && !kiln_dtype_is_item(dtype)) {
                 in_place += smoke(row, dtype);
                 calls++;
             }

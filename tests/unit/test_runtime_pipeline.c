@@ -100,6 +100,7 @@ Test(runtime_pipeline, built_in_c)
 static gboolean
 make_abs(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
+    cr_expect_str_eq(kiln_pass_running(context)->id, "make-abs");
     kiln_foreach_node_safe (node, function) {
         KilnValue *x = kiln_node_operand(node, 0);
         if (node->op != KILN_OP_neg)

@@ -47,7 +47,7 @@ _kiln_value()
         _kiln_list "$text"
         ;;
     D | DIR) _kiln_files d ;;
-    F | FILE | NAME=FILE)
+    F | FILE | NAME=FILE | PATH)
         _kiln_files f
         case $text in
         *"one of "*" (default: "*)

@@ -9,7 +9,6 @@
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
-#include "graph/op/logic.h"
 
 enum {
     WORDS,
@@ -104,7 +103,7 @@ kiln_onnx_convert_ngram_hashes(KilnOnnxCall *call, GError **error)
     g.all = with_past(&g);
     KilnValue *mix = products(&g, 0), *y = NULL;
     for (int64_t n = 1; n < g.most && mix; n++) {
-        mix = kiln_onnx_step2(&g.s, KILN_OP_bitwise_xor, NULL, mix, products(&g, n));
+        mix = kiln_onnx_step_xor(&g.s, mix, products(&g, n));
         KilnValue *part = hashes(&g, mix, n - 1);
         y = y ? kiln_onnx_step_concat(&g.s, y, part, 2) : part;
     }

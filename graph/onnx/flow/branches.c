@@ -11,6 +11,7 @@
 #include "graph/onnx/scope.h"
 #include "graph/onnx/tensor.h"
 #include "graph/op/flow.h"
+#include "graph/op/items.h"
 #include "graph/op/structure.h"
 
 /* The type of result @i of a subgraph. */
@@ -191,7 +192,7 @@ kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
             return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
                                    "result %u is %s in one branch and %s in the other", i,
                                    kiln_dtype_name(a->dtype), kiln_dtype_name(b->dtype));
-        types[i] = kiln_type_join(a, b);
+        types[i] = kiln_type_join(call->import->module->arena, a, b);
     }
     return TRUE;
 }
@@ -325,6 +326,91 @@ check_loop(const KilnOnnxCall *call, const KilnFunction *body, const KilnType *a
                                error);
 }
 
+/* A type of which all values of the element type of @type are, or all such sequences. */
+static KilnType
+any_like(const KilnOnnxCall *call, const KilnType *type)
+{
+    if (!type->contents || type->dtype == KILN_DTYPE_map)
+        return type->contents ? *type : kiln_type_unranked(type->dtype);
+    const KilnType element = any_like(call, kiln_type_element(type));
+    return kiln_type_of_items(call->import->module->arena, type->dtype, &element);
+}
+
+/* Carried value @i begins as an optional, and the body gives its element, which operators that take
+ * an optional take, too: the body gives an optional of it. */
+static gboolean
+wrap_carried(const KilnOnnxCall *call, KilnFunction *body, uint32_t i, GError **error)
+{
+    const KilnType *start = &call->operands[i + 2]->type;
+    KilnNode *last = kiln_function_return(body);
+    KilnValue *value = last->operands[i + 1].value;
+    if (start->dtype != KILN_DTYPE_optional || value->type.dtype != kiln_type_element(start)->dtype)
+        return TRUE;
+    KilnValue *wrapped = kiln_build(body, last, KILN_OP_optional, NULL, &value, 1, error);
+    if (!wrapped)
+        return FALSE;
+    const char *name = value->name; /* that of the result */
+    kiln_value_rename(body, value, kiln_function_unique_name(body, name));
+    kiln_value_rename(body, wrapped, name);
+    kiln_node_set_operand(last, i + 1, wrapped);
+    return TRUE;
+}
+
+/* The loop, some of whose results are optionals where the model has their elements. */
+static gboolean
+build_unwrapped(KilnOnnxCall *call, const KilnType *types, const bool *wrapped, GError **error)
+{
+    g_autofree char *base = g_strdup_printf("%s.carried", call->base);
+    KilnNode *node = kiln_node_new(call->function,
+                                   &(KilnNodeSpec){ .op = KILN_OP_loop,
+                                                    .name = call->label,
+                                                    .operands = call->operands,
+                                                    .n_operands = call->n_operands,
+                                                    .n_results = call->n_results,
+                                                    .attrs = call->attrs,
+                                                    .result_name = base,
+                                                    .types = types },
+                                   error);
+    for (uint32_t i = 0; node && i < call->n_results; i++) {
+        KilnValue *value = &node->results[i];
+        if (wrapped[i])
+            value = kiln_onnx_build1(call, KILN_OP_optional_get_element, NULL, value, error);
+        if (!kiln_onnx_set_result(call, i, value))
+            return FALSE;
+    }
+    return node != NULL;
+}
+
+/* The types of the results of a loop, from what begins and from what the body gives. */
+static gboolean
+set_loop_types(KilnOnnxCall *call, KilnFunction *body, uint32_t carried, GError **error)
+{
+    KilnType *types = kiln_onnx_flow_types(call, call->n_results);
+    g_autofree bool *wrapped = g_new0(bool, call->n_results + 1);
+    bool any = false;
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        const KilnType *inner = result_type(body, i + 1);
+        if (i >= carried) {
+            if (!kiln_onnx_stacked(call, inner, 0, KILN_DIM_UNKNOWN, NULL, &types[i], error))
+                return FALSE;
+            continue;
+        }
+        const KilnType *start = &call->operands[i + 2]->type;
+        wrapped[i] = start->dtype == KILN_DTYPE_optional && inner->dtype != start->dtype;
+        if (!wrap_carried(call, body, i, error))
+            return FALSE;
+        any |= wrapped[i];
+        inner = result_type(body, i + 1);
+        if (start->dtype != inner->dtype)
+            return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
+                                   "carried value %u begins as %s and becomes %s", i,
+                                   kiln_dtype_name(start->dtype), kiln_dtype_name(inner->dtype));
+        /* no iteration leaves it as it began */
+        types[i] = kiln_type_join(call->import->module->arena, start, inner);
+    }
+    return !any || build_unwrapped(call, types, wrapped, error);
+}
+
 /* Operands (M, condition, carried…); body (i, condition, carried…) gives (condition, carried…,
  * scanned…). What is carried may change its shape from one iteration to the next: its type in the
  * body is what the model declares there. */
@@ -340,7 +426,7 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
         KilnValue *value = kiln_onnx_need(call, i + 2, error);
         if (!value)
             return FALSE;
-        arguments[i + 2] = kiln_type_unranked(value->type.dtype);
+        arguments[i + 2] = any_like(call, &value->type);
     }
     if (!kiln_onnx_check_one(call, "trip count", kiln_onnx_operand(call, 0), KILN_DTYPE_i64,
                              error) ||
@@ -361,20 +447,5 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
     call->n_results = (uint32_t)call->node->proto->n_output;
     if (call->n_results < carried)
         return kiln_onnx_check_count(call, "results", carried, call->n_results, error);
-    KilnType *types = kiln_onnx_flow_types(call, call->n_results);
-    for (uint32_t i = 0; i < call->n_results; i++) {
-        const KilnType *inner = result_type(body, i + 1);
-        if (i >= carried) {
-            if (!kiln_onnx_stacked(call, inner, 0, KILN_DIM_UNKNOWN, NULL, &types[i], error))
-                return FALSE;
-            continue;
-        }
-        const KilnType *start = &call->operands[i + 2]->type;
-        if (start->dtype != inner->dtype)
-            return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
-                                   "carried value %u begins as %s and becomes %s", i,
-                                   kiln_dtype_name(start->dtype), kiln_dtype_name(inner->dtype));
-        types[i] = kiln_type_join(start, inner); /* no iteration leaves it as it began */
-    }
-    return TRUE;
+    return set_loop_types(call, body, carried, error);
 }

@@ -238,7 +238,7 @@ make_choice(const Scan *scan, KilnFunction *step, KilnValue **elements, KilnValu
                 kiln_dtype_name(elements[r]->type.dtype), kiln_dtype_name(types[r].dtype));
             return NULL;
         }
-        types[r] = kiln_type_join(&elements[r]->type, &types[r]);
+        types[r] = kiln_type_join(step->module->arena, &elements[r]->type, &types[r]);
     }
     const KilnNodeSpec spec = { .op = KILN_OP_if,
                                 .attrs = &attrs,

@@ -23,7 +23,12 @@ typedef struct {
     size_t length;
 } KilnText;
 
-/* X(id, number in onnx.TensorProto.DataType, bytes per element, class) */
+/** A tensor, a sequence of items, an optional or a map. An element of type sequence, optional or
+ * map is the address of one, which is never written: see graph/item.h. NULL stands for an empty
+ * one. */
+typedef struct KilnItem KilnItem;
+
+/* X(id, number in onnx.TensorProto.DataType, or below 0, bytes per element, class) */
 // clang-format off
 #define KILN_DTYPE_MAP(X) \
     X(f32,     1, 4, FLOAT)    \
@@ -40,6 +45,9 @@ typedef struct {
     X(u64,    13, 8, UNSIGNED) \
     X(bool,    9, 1, BOOL)     \
     X(string,  8, sizeof(const KilnText *), STRING) \
+    X(sequence, -1, sizeof(const KilnItem *), ITEM) \
+    X(optional, -2, sizeof(const KilnItem *), ITEM) \
+    X(map,      -3, sizeof(const KilnItem *), ITEM) \
     X(f8e4m3fn,   17, 1, FLOAT)  \
     X(f8e4m3fnuz, 18, 1, FLOAT)  \
     X(f8e5m2,     19, 1, FLOAT)  \

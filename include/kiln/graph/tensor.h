@@ -4,6 +4,7 @@
 #ifndef KILN_GRAPH_TENSOR_H
 #define KILN_GRAPH_TENSOR_H
 
+#include "graph/kiln-items.h"
 #include "graph/type.h"
 
 G_BEGIN_DECLS
@@ -77,6 +78,12 @@ kiln_tensor_is_readable(const KilnTensor *tensor)
  * not UTF-8. */
 KilnTensor *kiln_tensor_new_texts(const KilnType *type, const KilnText *texts, size_t n,
                                   GError **error);
+
+/** A tensor of rank 0 whose one element is @item, which it becomes an owner of. NULL: an empty one.
+ */
+KilnTensor *kiln_tensor_new_item(const KilnType *type, KilnItem *item);
+/** The element of a tensor of type sequence, optional or map, which owns it. NULL: an empty one. */
+KilnItem *kiln_tensor_item(const KilnTensor *tensor);
 
 /** Bytes of a DATA or PACKED payload; 0 for kinds that need no storage. */
 int64_t kiln_tensor_storage(const KilnTensor *tensor);

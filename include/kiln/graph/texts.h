@@ -39,12 +39,13 @@ GBytes *kiln_texts_store(const KilnText *const *elements, int64_t n, GError **er
  * not store @n texts of UTF-8. */
 GBytes *kiln_texts_load(const void *bytes, size_t size, int64_t n, GError **error);
 
-/** A place for the texts that a run makes. Threads may share it. */
+/** A place for the texts that a run makes, and for the items (graph/base/item.h). Threads may share
+ * it as far as texts go. */
 typedef struct KilnTextHeap KilnTextHeap;
 KilnTextHeap *kiln_text_heap_new(void);
 void kiln_text_heap_free(KilnTextHeap *heap);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnTextHeap, kiln_text_heap_free)
-/** Forgets all texts. Their memory serves the next ones. */
+/** Forgets all texts and items. The memory of texts serves the next ones. */
 void kiln_text_heap_reset(KilnTextHeap *heap);
 /** The heap fails with KILN_ERROR_LIMIT above @bytes; 0: no limit. */
 void kiln_text_heap_limit(KilnTextHeap *heap, int64_t bytes);

@@ -14,6 +14,7 @@ G_BEGIN_DECLS
 enum {
     KILN_MAX_RANK = 8,
     KILN_RANK_UNKNOWN = -1, /* printed f32[*]; specialisation makes it known */
+    KILN_RANK_NONE = -2,    /* of the elements of a sequence that is certainly empty: f32[-] */
     KILN_DIM_UNKNOWN = -1,  /* a dim without a number; it may have an expression */
 };
 
@@ -33,11 +34,20 @@ typedef struct {
     int rank;
     const KilnQuant *quant;
     const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
+    const struct KilnContents *contents; /* of a sequence, optional or map; else NULL */
     int64_t dims[KILN_MAX_RANK];
     const KilnDim *open[KILN_MAX_RANK]; /* of an open dim. The graph has no number for it, and the
                                            IR has the number at one binding. NULL: the number
                                            holds, or nothing is known ("?") */
 } KilnType;
+
+/** What a sequence, optional or map has: the type of all its elements, or of the values of a map,
+ * which are scalars. A sequence has rank 0, like all values of these types. Dims in which elements
+ * may differ are not known, and have no expression. */
+typedef struct KilnContents {
+    KilnType type;
+    KilnDType key; /* of a map: i64 or string */
+} KilnContents;
 
 /* --- element types --- */
 
@@ -56,12 +66,26 @@ unsigned kiln_dtype_bits(KilnDType dtype);
 /** i8…u64 and the integers of 2 and 4 bits, not bool. */
 bool kiln_dtype_is_integer(KilnDType dtype);
 bool kiln_dtype_is_signed(KilnDType dtype);
+/** sequence, optional, map. */
+bool kiln_dtype_is_item(KilnDType dtype);
+/** Types whose elements are addresses: string and those of items. */
+bool kiln_dtype_is_address(KilnDType dtype);
 
 /* --- types --- */
 
 KilnType kiln_type_make(KilnDType dtype, int rank, const int64_t *dims);
 KilnType kiln_type_scalar(KilnDType dtype);
 KilnType kiln_type_unranked(KilnDType dtype);
+/** A sequence or optional of @element, in @arena. */
+KilnType kiln_type_of_items(KilnArena *arena, KilnDType dtype, const KilnType *element);
+/** A map from @key to @value. */
+KilnType kiln_type_of_map(KilnArena *arena, KilnDType key, KilnDType value);
+/** The type of the elements of a sequence or optional. */
+static inline const KilnType *
+kiln_type_element(const KilnType *type)
+{
+    return &type->contents->type;
+}
 bool kiln_type_equal(const KilnType *a, const KilnType *b);
 /** Equal parameters, bit by bit; both may be NULL. */
 bool kiln_quant_equal(const KilnQuant *a, const KilnQuant *b);
@@ -124,7 +148,8 @@ int kiln_type_axis(const KilnType *type, int64_t axis);
 /** Copies @type and all that it borrows into @arena. */
 KilnType kiln_type_copy(KilnArena *arena, const KilnType *type);
 
-/** Appends the text form: `f32[2,N,3]`, `i8[2,3] q(0.1,3)`, `f32[1,64,56,56]:aBcd16b`. */
+/** Appends the text form: `f32[2,N,3]`, `i8[2,3] q(0.1,3)`, `f32[1,64,56,56]:aBcd16b`,
+ * `sequence(f32[?,3])`, `map(i64,f32)`. */
 void kiln_type_print(const KilnType *type, GString *out);
 /** Appends element type and quantization only: `f32`, `i8 q(0.1,3)`. */
 void kiln_type_print_element(const KilnType *type, GString *out);

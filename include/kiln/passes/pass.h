@@ -142,6 +142,9 @@ const KilnPassInfo *kiln_pass_at(uint32_t i);
 
 /* --- questions and reports of a pass --- */
 
+/** The row of the running pass, as its table has it: a pass that is registered from a program finds
+ * its own data beside its row. NULL between passes. */
+const KilnPassInfo *kiln_pass_running(const KilnPassContext *context);
 /** The options of the running entry, as a struct of KilnOptionTable.size bytes; NULL where the pass
  * has none. */
 const void *kiln_pass_options(const KilnPassContext *context);

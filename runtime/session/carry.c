@@ -4,6 +4,7 @@
 #include "ir/carry.h"
 #include "kiln.h"
 #include "runtime/open/instance.h"
+#include "runtime/options.h"
 #include "runtime/session.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ check_pair(const KilnSession *session, unsigned output, unsigned input, GError *
                               to);
     }
     const KilnType *out = &program->outputs.types[output], *in = &program->inputs.types[input];
-    if (in->dtype == KILN_DTYPE_string)
+    if (kiln_dtype_is_address(in->dtype))
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "input %s: strings are not carried, because the next run forgets them",
                           to);
@@ -250,10 +251,28 @@ KilnSession *
 kiln_session_clone(const KilnSession *session, GError **error)
 {
     KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.cancel = session->cancel;
+    options.poll = session->poll;
+    options.poll_data = session->poll_data;
+    return kiln_session_clone_with(session, &options, error);
+}
+
+KilnSession *
+kiln_session_clone_with(const KilnSession *session, const KilnSessionOptions *given, GError **error)
+{
+    static const KilnStructKind kind =
+        KILN_STRUCT_KIND(KilnSessionOptions, KILN_SESSION_OPTIONS_INIT);
+    KilnSessionOptions options;
+    if (!kiln_options_copy(&kind, given, &options, error))
+        return NULL;
+    const KilnSessionOptions asks = options;
+    options = (KilnSessionOptions)KILN_SESSION_OPTIONS_INIT;
     options.threads = session->threads;
     options.profile = session->profile;
     options.poison = session->poisons;
-    options.cancel = session->cancel;
+    options.cancel = asks.cancel;
+    options.poll = asks.poll;
+    options.poll_data = asks.poll_data;
     options.parallel_for = session->parallel_for;
     options.pool = session->pool;
     options.time_limit = session->budget ? session->budget_ms : 0;
