@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX Runtime's class InferenceSession on Kiln: a program that changes one import runs.
+
+    import kiln_nn.ort as onnxruntime
+    session = onnxruntime.InferenceSession("model.onnx")
+    session.run(None, {"image": picture})
+
+Options that choose a device, an arena or a log have no meaning here and are accepted: Kiln runs on the processor. What
+would change results and is not possible raises NotImplementedError."""
+import enum
+import time
+
+from . import _errors, _kiln, _support
+
+__version__ = _kiln.version
+
+PROVIDER = "CPUExecutionProvider"
+TYPES = {"f32": "float", "f64": "double", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+         "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8e4m3fn",
+         "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2", "f8e5m2fnuz": "float8e5m2fnuz", "i4": "int4",
+         "u4": "uint4"}
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    """DISABLE_ALL compiles with the pipeline `none`; all others with `default`."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    """Kiln runs one instruction after the other in both modes."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class SessionOptions:
+    """Kiln reads graph_optimization_level, intra_op_num_threads, enable_profiling, free dimensions, and the entry
+    "kiln.pipeline" of add_session_config_entry(). It ignores all others."""
+
+    def __init__(self):
+        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.intra_op_num_threads = 0
+        self.inter_op_num_threads = 0
+        self.enable_profiling = False
+        self.enable_cpu_mem_arena = True
+        self.enable_mem_pattern = True
+        self.enable_mem_reuse = True
+        self.use_deterministic_compute = False
+        self.use_per_session_threads = True
+        self.log_severity_level = 2
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self.optimized_model_filepath = ""
+        self.profile_file_prefix = ""
+        self._entries = {}
+        self._dims = {}
+
+    def add_session_config_entry(self, key, value):
+        """Sets an entry; Kiln reads "kiln.pipeline"."""
+        self._entries[key] = value
+
+    def get_session_config_entry(self, key):
+        """The value of an entry."""
+        return self._entries[key]
+
+    def add_free_dimension_override_by_name(self, name, dim):
+        """Fixes an open dim of that name."""
+        self._dims[name] = dim
+
+
+class RunOptions:
+    """Kiln ignores all options: terminate is Session.cancel() of kiln_nn."""
+
+    def __init__(self):
+        self.log_severity_level = 2
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self.only_execute_path_to_fetches = False
+        self.terminate = False
+        self._entries = {}
+
+    def add_run_config_entry(self, key, value):
+        """Sets an entry, which is not read."""
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key):
+        """The value of an entry."""
+        return self._entries[key]
+
+
+class NodeArg:
+    """An input or output: its name, its type such as "tensor(float)", and its shape with names of open dims."""
+
+    def __init__(self, info):
+        self.name = info.name
+        self.type = f"tensor({TYPES.get(info.dtype, info.dtype)})"
+        self.shape = list(info.shape or ())
+
+    def __repr__(self):
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+class ModelMetadata:
+    """What the model's file says about itself."""
+
+    def __init__(self, metadata):
+        self.custom_metadata_map = metadata.properties
+        self.description = metadata.doc_string
+        self.domain = metadata.domain
+        self.graph_description = ""
+        self.graph_name = metadata.graph_name
+        self.producer_name = metadata.producer_name
+        self.version = metadata.model_version or 2**63 - 1  # as ONNX Runtime has it where there is none
+
+
+def _pipeline(options):
+    if "kiln.pipeline" in options._entries:
+        return options._entries["kiln.pipeline"]
+    return "none" if options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL else "default"
+
+
+def _shapes(model, dims):
+    """Shapes with the dims that are fixed by name."""
+    shapes = {}
+    for info in model.inputs:
+        if info.shape and any(dim in dims for dim in info.shape):
+            shapes[info.name] = [dims.get(dim, dim) for dim in info.shape]
+    return shapes or None
+
+
+class InferenceSession:
+    """A model that runs. Any number of threads may call run() at once."""
+
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+        options = sess_options or SessionOptions()
+        self._options = options
+        self._model = _kiln.load(path_or_bytes)
+        self._program = self._model.compile(pipeline=_pipeline(options), threads=options.intra_op_num_threads,
+                                            shapes=_shapes(self._model, options._dims))
+        self._inputs = [NodeArg(info) for info in self._model.inputs]
+        self._outputs = [NodeArg(info) for info in self._model.outputs]
+        self._names = [info.name for info in self._model.outputs]
+        self._idle = []
+        self._started = time.monotonic_ns()
+        if options.optimized_model_filepath:
+            self._program.save(options.optimized_model_filepath)
+
+    # --- facts ---
+
+    def get_session_options(self):
+        """The options that it was made with."""
+        return self._options
+
+    def get_inputs(self):
+        """The inputs, as a list of NodeArg."""
+        return self._inputs
+
+    def get_outputs(self):
+        """The outputs, as a list of NodeArg."""
+        return self._outputs
+
+    def get_overridable_initializers(self):
+        """None: initializers that are inputs are inputs."""
+        return []
+
+    def get_modelmeta(self):
+        """A ModelMetadata."""
+        return ModelMetadata(self._model.metadata)
+
+    def get_providers(self):
+        """The one provider."""
+        return [PROVIDER]
+
+    def get_provider_options(self):
+        """The options of the one provider: none."""
+        return {PROVIDER: {}}
+
+    def set_providers(self, providers=None, provider_options=None):
+        """Does nothing: there is one provider."""
+
+    def disable_fallback(self):
+        """Does nothing: there is one provider."""
+
+    def enable_fallback(self):
+        """Does nothing: there is one provider."""
+
+    def get_profiling_start_time_ns(self):
+        """When the session was made, by the monotonic clock."""
+        return self._started
+
+    def end_profiling(self):
+        """The times of instructions, as text in lines. ONNX Runtime returns the name of a file."""
+        idle = self._idle[-1:] if self._options.enable_profiling else []
+        return "\n".join(f"{entry.ms:.3f} ms {entry.instruction} {entry.kernel}"
+                         for session in idle for entry in session.profile())
+
+    # --- runs ---
+
+    def _validate_input(self, feed_input_names):
+        missing = [arg.name for arg in self._inputs if arg.name not in feed_input_names]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed_input_names)}).")
+
+    def _run(self, output_names, input_feed):
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self._program.session(profile=self._options.enable_profiling)
+        try:
+            results = session.run(input_feed, outputs=output_names)
+        finally:
+            self._idle.append(session)
+        return [results[name] for name in output_names]
+
+    def run(self, output_names, input_feed, run_options=None):
+        """The outputs of these names, or all for None, as a list of arrays."""
+        self._validate_input(list(input_feed))
+        return self._run(list(output_names) if output_names else self._names, dict(input_feed))
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+        """Runs on another thread, and calls callback(results, user_data, error text)."""
+        import threading
+
+        def work():
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as problem:
+                results, error = [], str(problem)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        """run() on values with .numpy(); returns a list of OrtValue."""
+        feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
+        return [OrtValue(array) for array in self.run(output_names, feed, run_options)]
+
+    def io_binding(self):
+        """An IOBinding for run_with_iobinding()."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding, run_options=None):
+        """Runs on what is bound."""
+        iobinding._run()
+
+
+class OrtValue:
+    """An array in the memory of the processor."""
+
+    def __init__(self, array):
+        self._array = array
+
+    @classmethod
+    def ortvalue_from_numpy(cls, numpy_obj, device_type="cpu", device_id=0, vendor_id=-1):
+        """A value on the memory of an array."""
+        return cls(numpy_obj)
+
+    def numpy(self):
+        """The array."""
+        return self._array
+
+    def shape(self):
+        """The dims as a list."""
+        return list(self._array.shape)
+
+    def device_name(self):
+        """Always "cpu"."""
+        return "cpu"
+
+
+class IOBinding:
+    """Arrays that a run reads and writes."""
+
+    def __init__(self, session):
+        self._session = session
+        self._inputs = {}
+        self._outputs = {}
+        self._results = {}
+
+    def bind_cpu_input(self, name, arr_on_cpu):
+        """Binds an array to an input."""
+        self._inputs[name] = arr_on_cpu
+
+    def bind_ortvalue_input(self, name, ortvalue):
+        """Binds a value to an input."""
+        self._inputs[name] = ortvalue.numpy()
+
+    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+        """Asks for an output in new memory."""
+        if buffer_ptr is not None:
+            raise NotImplementedError("bind_output: expected an array by bind_ortvalue_output(), found an address")
+        self._outputs[name] = None
+
+    def bind_ortvalue_output(self, name, ortvalue):
+        """Binds an output to the memory of a value."""
+        self._outputs[name] = ortvalue.numpy()
+
+    def clear_binding_inputs(self):
+        """Forgets the inputs."""
+        self._inputs = {}
+
+    def clear_binding_outputs(self):
+        """Forgets the outputs."""
+        self._outputs = {}
+
+    def _run(self):
+        names = list(self._outputs)
+        out = {name: array for name, array in self._outputs.items() if array is not None}
+        session = self._session._program.session()
+        self._results = session.run(self._inputs, out=out, outputs=names)
+
+    def get_outputs(self):
+        """The outputs of the last run, as a list of OrtValue."""
+        return [OrtValue(self._results[name]) for name in self._outputs]
+
+    def copy_outputs_to_cpu(self):
+        """The outputs of the last run, as a list of arrays."""
+        return [self._results[name] for name in self._outputs]
+
+
+def get_available_providers():
+    """The one provider."""
+    return [PROVIDER]
+
+
+def get_all_providers():
+    """The one provider."""
+    return [PROVIDER]
+
+
+def get_device():
+    """Always "CPU"."""
+    return "CPU"
+
+
+def set_default_logger_severity(severity):
+    """Does nothing: Kiln is silent."""
+
+
+def set_default_logger_verbosity(verbosity):
+    """Does nothing: Kiln is silent."""

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/cluster: each input has one result, also if a worker is killed; Ray costs little. test_ray.py --ray|--speed
+
+A Python that has ray, pyarrow and kiln_nn is needed: that of KILN_RAY_PYTHON, that of build/ray-venv, which
+`scripts/test --full` makes, or the one that runs this. If none has them, the exit status is 77."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+VENV = SOURCE / "build/ray-venv/bin/python"
+EXAMPLE = SOURCE / "examples/cluster"
+N, FILES, WORKERS, BATCH = 10000, 16, 4, 64
+SHAPE = (3, 32, 32)
+# About a millisecond for each run.
+MODEL = """graph @net(%x: f32[1,3,32,32]) {
+  %v = const @v : f32[32,3,3,3]
+  %w = const @w : f32[32,32,3,3]
+  %a = conv(%x, %v) {pads=[1,1,1,1]} : f32[1,32,32,32]
+  %b = relu(%a) : f32[1,32,32,32]
+  %c = conv(%b, %w) {pads=[1,1,1,1]} : f32[1,32,32,32]
+  %d = relu(%c) : f32[1,32,32,32]
+  %y = global_average_pool(%d) : f32[1,32,1,1]
+  return %y
+}
+constants {
+  @v = random_normal(seed=1, std=0.2) : f32[32,3,3,3]
+  @w = random_normal(seed=2, std=0.1) : f32[32,32,3,3]
+}
+"""
+# What a process does without Ray: the same work on the same batches.
+PLAIN = """
+import pathlib, sys
+import pyarrow.parquet
+sys.path.insert(0, {example!r})
+from infer import Worker
+worker = Worker({model!r}, {results!r})
+for path in sys.argv[1:]:
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches({batch}):
+        worker({{"id": batch["id"].to_pylist(), "data": batch["data"].to_numpy_ndarray()}})
+"""
+
+
+def has_packages(python):
+    code = "import kiln_nn, pyarrow, ray.data"
+    return subprocess.run([python, "-B", "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def descendants(process):
+    """The ids of the processes below @process."""
+    children = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue                            # it has ended
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = [process]
+    for parent in found:
+        found += children.get(parent, [])
+    return found[1:]
+
+
+def workers(process):
+    """The actors of a run of the example."""
+    found = []
+    for child in descendants(process):
+        try:
+            if b"MapWorker" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(child)
+        except OSError:
+            pass
+    return found
+
+
+class Cluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import numpy
+        import pyarrow
+        import pyarrow.parquet
+        folder = tempfile.TemporaryDirectory(prefix="kiln-ray-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.dir = pathlib.Path(folder.name)
+        (cls.dir / "net.kiln").write_text(MODEL, encoding="utf-8")
+        (cls.dir / "in").mkdir()
+        random = numpy.random.default_rng(1)
+        for i in range(FILES):
+            values = random.random((N // FILES, *SHAPE), numpy.float32)
+            names = [f"i{i * len(values) + k:05}" for k in range(len(values))]
+            column = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(values)
+            pyarrow.parquet.write_table(pyarrow.table({"id": names, "data": column}), cls.dir / f"in/{i:02}.parquet")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=self.dir)
+        self.addCleanup(folder.cleanup)
+        self.results = pathlib.Path(folder.name) / "out"
+
+    def begin(self, results):
+        log = open(self.dir / "log", "w+", encoding="utf-8")
+        self.addCleanup(log.close)
+        command = [sys.executable, "-B", str(EXAMPLE / "infer.py"), str(self.dir / "net.kiln"), str(self.dir / "in"), str(results),
+                   "--workers", str(WORKERS), "--cpus", "0.5", "--batch", str(BATCH)]
+        environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(EXAMPLE), "PYTHONDONTWRITEBYTECODE": "1"}
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        return process, log
+
+    def end(self, process, log):
+        status = process.wait(timeout=900)
+        log.seek(0)
+        text = log.read()
+        self.assertEqual(status, 0, text)
+        self.assertIn(f"{N} inputs are done", text)
+
+    def plain(self, results):
+        """As many processes, each with its share of the files."""
+        results.mkdir(parents=True)
+        code = PLAIN.format(example=str(EXAMPLE), model=str(self.dir / "net.kiln"), results=str(results), batch=BATCH)
+        files = sorted(map(str, (self.dir / "in").iterdir()))
+        processes = [subprocess.Popen([sys.executable, "-B", "-c", code, *files[i::WORKERS]]) for i in range(WORKERS)]
+        for process in processes:
+            self.assertEqual(process.wait(timeout=900), 0)
+
+    def check(self, results):
+        """One whole result for each input. @return: them, in order."""
+        found = sorted(path for path in results.iterdir() if not path.name.startswith("."))
+        self.assertEqual([path.name for path in found], [f"i{i:05}.npy" for i in range(N)])
+        self.assertEqual({path.stat().st_size for path in found}, {128 + 32 * 4})
+        return [path.read_bytes() for path in found]
+
+    def speed(self, results):
+        """Results in a second, between the first quarter and the last one."""
+        times = sorted(path.stat().st_mtime for path in results.iterdir())
+        return N / 2 / (times[N * 3 // 4] - times[N // 4])
+
+    def test_a_worker_is_killed(self):
+        process, log = self.begin(self.results)
+        end = time.monotonic() + 600
+        while time.monotonic() < end and process.poll() is None:
+            count = len(list(self.results.glob("*.npy"))) if self.results.exists() else 0
+            found = workers(process.pid) if count > N // 5 else []
+            if found:
+                break
+            time.sleep(0.05)
+        self.assertTrue(found, "no worker was found in the middle")
+        self.assertLess(count, N)
+        os.kill(found[0], signal.SIGKILL)
+        self.end(process, log)
+        plain = self.results.with_name("plain")
+        self.plain(plain)
+        self.assertEqual(self.check(self.results), self.check(plain))
+
+
+class Speed(Cluster):
+    test_a_worker_is_killed = None
+
+    def test_ray_costs_little(self):
+        """Load from outside disturbs either way: the best of three pairs counts."""
+        ratios = []
+        for i in range(3):
+            ray, plain = self.results.with_name(f"ray{i}"), self.results.with_name(f"plain{i}")
+            self.end(*self.begin(ray))
+            self.plain(plain)
+            ratios.append(self.speed(ray) / self.speed(plain))
+            print(f"Ray {self.speed(ray):.0f}/s, plain processes {self.speed(plain):.0f}/s, ratio {ratios[-1]:.2f}", flush=True)
+            if ratios[-1] >= 0.9:
+                break
+        self.assertGreaterEqual(max(ratios), 0.9)
+
+
+def main():
+    for python in filter(None, (os.environ.get("KILN_RAY_PYTHON"), str(VENV) if VENV.exists() else None, sys.executable)):
+        if not has_packages(python):
+            continue
+        if python != sys.executable:
+            environment = {**os.environ, "KILN_RAY_PYTHON": ""}
+            return subprocess.run([python, "-B", __file__, *sys.argv[1:]], env=environment, check=False).returncode
+        case = Speed if "--speed" in sys.argv[1:] else Cluster
+        result = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromTestCase(case))
+        return 0 if result.wasSuccessful() and result.testsRun else 1
+    print("SKIP: no Python has kiln_nn and Ray (python3 -m venv build/ray-venv && "
+          "build/ray-venv/bin/pip install 'ray[data]' pillow ./python)")
+    return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
