@@ -160,6 +160,8 @@ bool kiln_session_lacks_texts(const KilnSession *session, const KilnInstr *instr
 
 void kiln_session_items_init(KilnSession *session);
 void kiln_session_items_clear(KilnSession *session);
+/** @clone owns the items that @session has, and reads its own. */
+void kiln_session_copy_items(KilnSession *clone, const KilnSession *session);
 /** What shapes depend on in input @i: its value, or the rank of its elements. */
 const void *kiln_session_key(const KilnSession *session, unsigned i);
 /** Before the shapes of a run are looked at: the items of inputs are of the types that the model

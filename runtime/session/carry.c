@@ -284,6 +284,7 @@ kiln_session_clone_with(const KilnSession *session, const KilnSessionOptions *gi
     unsigned n = session->program->inputs.n;
     memcpy(clone->bindings, session->bindings, n * sizeof *clone->bindings);
     memcpy(clone->data, session->data, n * sizeof *clone->data);
+    kiln_session_copy_items(clone, session);
     clone->ranges_changed = true;
     for (unsigned k = 0; k < session->carries.n; k++) {
         const KilnCarry *carry = &session->carries.v[k];

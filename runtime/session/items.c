@@ -26,6 +26,20 @@ kiln_session_items_clear(KilnSession *session)
     g_free(session->element_ranks);
 }
 
+void
+kiln_session_copy_items(KilnSession *clone, const KilnSession *session)
+{
+    for (unsigned i = 0; i < session->program->inputs.n; i++) {
+        if (session->data[i] == (const void *)&session->items[i]) {
+            clone->items[i] = kiln_item_ref(session->items[i]);
+            clone->data[i] = &clone->items[i];
+        }
+        clone->element_ranks[i] = session->element_ranks[i];
+        if (session->bindings[i].data == (const void *)&session->element_ranks[i])
+            clone->bindings[i].data = &clone->element_ranks[i];
+    }
+}
+
 const void *
 kiln_session_key(const KilnSession *session, unsigned i)
 {

@@ -144,6 +144,24 @@ Test(runtime_items, carried)
     }
 }
 
+/* A clone owns what it reads. */
+Test(runtime_items, clones)
+{
+    GError *error = NULL;
+    const int64_t i = 0;
+    KilnSession *session = session_of(picks);
+    bind(session, 1, &i, sizeof i);
+    bind_item(session, 0, VECTORS(3));
+    run(session);
+    g_autoptr(KilnSession) clone = kiln_session_clone(session, &error);
+    cr_assert(clone, "%s", error ? error->message : "");
+    bind_item(session, 0, VECTORS(2));
+    run(session);
+    kiln_session_free(session);
+    run(clone);
+    expect_floats(clone, 0, FLOATS(1, 2, 3), DIMS(3));
+}
+
 /* An output outlives the session and the next run. */
 Test(runtime_items, outputs_are_owned)
 {
