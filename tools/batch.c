@@ -142,9 +142,9 @@ run_item(Work *work, KilnExecution *execution, KilnBatchItem *item)
 {
     g_autoptr(GError) error = NULL;
     guint n_shared = execution->views->len;
-    gboolean fine = !item->failure && bind_item(work, execution, item, &error) &&
-                    kiln_execution_run(execution, 1, &error) &&
-                    write_outputs(work, execution, item, &error);
+    gboolean fine =
+        !item->failure && kiln_checkpoint(&error) && bind_item(work, execution, item, &error) &&
+        kiln_execution_run(execution, 1, &error) && write_outputs(work, execution, item, &error);
     g_ptr_array_set_size(execution->views, (int)n_shared);
     if (error)
         item->failure = g_str_has_prefix(error->message, item->name)

@@ -2,6 +2,7 @@
 /* The runs of a batch: what lies in a folder, or what the lines of a list name. */
 #include "tools/batch.h"
 
+#include "graph/base/budget.h"
 #include "graph/error.h"
 #include "graph/kiln-types.h"
 #include "runtime/model.h"
@@ -123,13 +124,15 @@ list_folder(const char *folder, GError **error)
     if (!dir)
         return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", folder,
                                inner->message);
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     for (const char *name; (name = g_dir_read_name(dir));) {
+        if (!kiln_checkpoint(error))
+            return NULL;
         if (*name != '.')
             g_ptr_array_add(names, g_strdup(name));
     }
     g_ptr_array_sort(names, compare_names);
-    return names;
+    return g_steal_pointer(&names);
 }
 
 /* A folder with input_0 has numbered files, as test data of ONNX has. In others, files have the
@@ -203,6 +206,8 @@ find_in_folder(KilnBatch *batch, GError **error)
     for (guint i = 0; names && i < names->len; i++) {
         const char *name = g_ptr_array_index(names, i);
         g_autofree char *path = g_build_filename(batch->of, name, NULL);
+        if (!kiln_checkpoint(error))
+            return FALSE;
         if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
             add_folder(batch, path);
         } else if (kiln_tensor_file_has_ending(name)) {
@@ -273,7 +278,7 @@ find_in_list(KilnBatch *batch, GError **error)
         gsize length = strlen(line);
         if (length && line[length - 1] == '\r')
             line[length - 1] = '\0';
-        if (*line && !add_line(batch, i + 1, line, error))
+        if (!kiln_checkpoint(error) || (*line && !add_line(batch, i + 1, line, error)))
             return FALSE;
     }
     return TRUE;
@@ -336,6 +341,8 @@ check_results(const KilnBatch *batch, GError **error)
     g_autoptr(GPtrArray) results = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < batch->items->len; i++) {
         const KilnBatchItem *item = g_ptr_array_index(batch->items, i);
+        if (!kiln_checkpoint(error))
+            return FALSE;
         g_autoptr(GPtrArray) paths = kiln_batch_results(batch, item);
         add_paths(reads, item->files);
         add_paths(results, paths);

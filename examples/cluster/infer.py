@@ -52,9 +52,9 @@ if __name__ == "__main__":
     options = parser.parse_args()
     model, inputs, results = options.paths
     pathlib.Path(results).mkdir(parents=True, exist_ok=True)
-    tables = any(pathlib.Path(inputs).glob("*.parquet"))    # reading takes no processor from the workers
+    ray.data.DataContext.get_current().use_datasource_v2 = False    # its listing would wait for a processor of the workers
+    tables = any(pathlib.Path(inputs).glob("*.parquet"))
     data = ray.data.read_parquet(inputs, num_cpus=0) if tables else ray.data.read_images(inputs, include_paths=True, num_cpus=0)
-    pool = ray.data.ActorPoolStrategy(min_size=1, max_size=options.workers)
-    done = data.map_batches(Worker, fn_constructor_args=(model, results), batch_size=options.batch, num_cpus=options.cpus,
-                            compute=pool, batch_format="numpy", zero_copy_batch=True)
+    done = data.map_batches(Worker, fn_constructor_args=(model, results), batch_size=options.batch, batch_format="numpy",
+                            zero_copy_batch=True, compute=ray.data.ActorPoolStrategy(size=options.workers), num_cpus=options.cpus)
     print(f"{sum(row['done'] for row in done.iter_rows())} inputs are done")
