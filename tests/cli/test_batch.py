@@ -295,7 +295,7 @@ class Batch(CliTest):
     def terminal(self, *more):
         """What a terminal shows of a batch."""
         main_end, other = pty.openpty()
-        process = self.begin(900, *more, stdout=subprocess.DEVNULL, stderr=other)
+        process = self.begin(400, *more, stdout=subprocess.DEVNULL, stderr=other)
         os.close(other)
         shown = b""
         while select.select([main_end], [], [], 120)[0]:
@@ -311,7 +311,7 @@ class Batch(CliTest):
         return shown.decode()
 
     def test_a_terminal_shows_a_bar(self):
-        self.assertRegex(self.terminal("--jobs", "1"), r"\r\x1b\[K *\d+ % \[#*\.+\] \d+ of 900, \d+\.\d/s, \d+ s left")
+        self.assertRegex(self.terminal("--jobs", "1"), r"\r\x1b\[K *\d+ % \[[#.]{20}\] \d+ of 400, \d+\.\d/s, \d+ s left")
         self.assertEqual(self.terminal("--quiet", "--overwrite"), "")
 
 
