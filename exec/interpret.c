@@ -13,6 +13,7 @@
 #include "ir/flow.h"
 #include "ir/open.h"
 #include "ir/plan.h"
+#include "ir/plugin.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -369,7 +370,8 @@ static gboolean
 throw_reason(const Machine *machine, const KilnInstr *instr, const char *reason, GError **error)
 {
     GError *of_texts = kiln_text_heap_take_error(machine->texts);
-    const char *label = kiln_instr_label(instr), *name = kiln_instr_info(instr->kind)->name;
+    const char *label = kiln_instr_label(instr);
+    g_autofree char *name = kiln_instr_title(instr);
     if (!of_texts)
         return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", label, name, reason);
     g_propagate_error(error, of_texts);

@@ -4,6 +4,7 @@
  * what it reads and writes. Blocking, caches and instruction sets are the kernels' business. */
 #include "graph/base/number.h"
 #include "graph/op/offload.h"
+#include "ir/plugin.h"
 #include "ir/stack.h"
 #include "ir/tail.h"
 #include "ir/target.h"
@@ -303,10 +304,18 @@ call_flops(const KilnInstr *instr, const Count *row)
     return known ? body_flops(instr->declaration->body) : 0;
 }
 
+static int64_t
+plugin_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return kiln_plugin_flops(instr);
+}
+
 /* What has no row moves data, reduces its operand, or computes each element by itself. */
 static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_stack] = { .count = stack_flops },
     [KILN_INSTR_call] = { .count = call_flops },
+    [KILN_INSTR_plugin_op] = { .count = plugin_flops },
     [KILN_INSTR_conv] = { .count = conv_flops, .data = 0, .weights = 2 },
     [KILN_INSTR_conv_integer] = { .count = conv_flops, .data = 0, .weights = 2 },
     [KILN_INSTR_qlinear_conv] = { .count = conv_flops, .data = 0, .weights = 4 },

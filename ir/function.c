@@ -3,6 +3,7 @@
 #include "graph/module.h"
 #include "ir/changes.h"
 #include "ir/open.h"
+#include "ir/plugin.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -437,8 +438,8 @@ kiln_instr_new_call(KilnIRFunction *function, const char *callee, KilnBuffer *co
 }
 
 KilnInstr *
-kiln_instr_new_flow(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
-                    uint32_t n_operands, uint32_t n_out, const void *attrs, KilnInstr *before)
+kiln_instr_new_stated(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
+                      uint32_t n_operands, uint32_t n_out, const void *attrs, KilnInstr *before)
 {
     const KilnInstrInfo *info = kiln_instr_info(kind);
     KilnInstr *instr = instr_new_stated(function, kind, operands, n_operands, n_out);
@@ -664,9 +665,12 @@ kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in)
         return kiln_dtype_size(to->type.dtype) == kiln_dtype_size(from->type.dtype) &&
                g_strcmp0(to->type.layout, from->type.layout) == 0 &&
                kiln_type_same_elements(&to->type, &from->type) && is_read_before(instr, out, in);
+    bool allowed = instr->kind == KILN_INSTR_plugin_op
+                       ? kiln_plugin_may_share(instr, out, in)
+                       : out == 0 && (kiln_instr_info(instr->kind)->aliases >> in & 1);
     /* What stored integers stand for does not matter: element i is read before it is written. */
-    return out == 0 && (kiln_instr_info(instr->kind)->aliases >> in & 1) &&
-           to->type.dtype == from->type.dtype && kiln_type_same_shape(&to->type, &from->type) &&
+    return allowed && to->type.dtype == from->type.dtype &&
+           kiln_type_same_shape(&to->type, &from->type) &&
            g_strcmp0(to->type.layout, from->type.layout) == 0;
 }
 

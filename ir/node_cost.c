@@ -37,6 +37,10 @@ collect(const KilnNode *node, KilnInstrKind kind, Operands *operands)
     KilnAccess access;
     bool optional;
     uint32_t result = 0, operand = 0;
+    for (uint32_t r = 0; kiln_instr_states_access(kind) && r < node->n_results; r++)
+        add(operands, &node->results[r], KILN_ACCESS_OUT);
+    for (uint32_t i = 0; kiln_instr_states_access(kind) && i < node->n_operands; i++)
+        add(operands, kiln_node_operand(node, i), KILN_ACCESS_IN);
     for (uint32_t i = 0; kiln_instr_access(kind, i, &access, &optional); i++) {
         if (access == KILN_ACCESS_OUT) {
             bool read = result < node->n_results && (!optional || node->results[result].n_uses);

@@ -102,9 +102,9 @@ copy_compute(Copy *copy, const KilnInstr *from)
     else if (from->kind == KILN_INSTR_stack)
         to = kiln_instr_new_stack(copy->to, operands, n, count_results(from), from->steps,
                                   from->n_steps, NULL);
-    else if (kiln_instr_is_flow(from->kind))
-        to = kiln_instr_new_flow(copy->to, from->kind, operands, n, count_results(from),
-                                 from->attrs, NULL);
+    else if (kiln_instr_states_access(from->kind))
+        to = kiln_instr_new_stated(copy->to, from->kind, operands, n, count_results(from),
+                                   from->attrs, NULL);
     else
         to = kiln_instr_new(copy->to, from->kind, operands, n, from->attrs, NULL, NULL);
     to->name = kiln_arena_strdup(copy->to->arena, from->name);

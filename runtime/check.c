@@ -12,6 +12,7 @@
 #include "graph/op/random.h"
 #include "graph/op/slice.h"
 #include "graph/op/structure.h"
+#include "graph/plugin/plugin.h"
 #include "ir/target.h"
 #include "passes/fold/constant_rules.h"
 #include "passes/fold/constness.h"
@@ -181,6 +182,16 @@ is_folded(const Check *check, const KilnNode *node)
     return kiln_constant_rule_finds_shape(node->op) && !reads_any(check->varying, node);
 }
 
+/* The operator of a plug-in; NULL for others. */
+static char *
+name_of_plugin(const KilnNode *node)
+{
+    if (!kiln_node_is_plugin(node))
+        return NULL;
+    const KilnPluginColumns columns = kiln_node_plugin_columns(node);
+    return kiln_plugin_name(columns.domain, columns.op_type);
+}
+
 static void check_function(Check *check, const KilnFunction *function);
 
 static void
@@ -195,7 +206,7 @@ check_node(Check *check, const KilnNode *node)
         /* Known operators behind unknown ones are not at fault. */
         if (!attrs->untyped && !attrs->mismatch)
             add(check, node, name, (int)attrs->opset,
-                attrs->reason ? attrs->reason : "the operator is not known");
+                attrs->reason ? attrs->reason : KILN_PLUGIN_NONE);
         return;
     }
     if (node->op == KILN_OP_return)
@@ -213,7 +224,8 @@ check_node(Check *check, const KilnNode *node)
         return;
     if (is_folded(check, node))
         return;
-    const char *name = *info->onnx ? info->onnx : info->name;
+    g_autofree char *own = name_of_plugin(node);
+    const char *name = own ? own : *info->onnx ? info->onnx : info->name;
     g_autofree char *reason = NULL;
     if (is_static(node) && !waits_for_values(node)) {
         if (!kiln_target_supports(check->target, node, &reason))

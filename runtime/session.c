@@ -7,6 +7,7 @@
 #include "graph/base/random.h"
 #include "ir/flow.h"
 #include "ir/plan.h"
+#include "ir/plugin.h"
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/flow/flow.h"
@@ -625,8 +626,9 @@ throw_run(const KilnSession *session, uint32_t c, const char *message, GError **
         return FALSE;
     if (instr->kind == KILN_INSTR_refuse) /* the text names the node, the label its branch */
         return kiln_throw(error, KILN_ERROR_RUN, "%s: %s", kiln_instr_label(instr), message);
-    return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
-                      kiln_instr_info(instr->kind)->name, message);
+    g_autofree char *title = kiln_instr_title(instr);
+    return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr), title,
+                      message);
 }
 
 const char *

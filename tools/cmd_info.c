@@ -4,6 +4,7 @@
 
 #include "graph/module/define.h"
 #include "graph/op/structure.h"
+#include "graph/plugin/plugin.h"
 #include "kiln.h"
 #include "passes/context/report.h"
 #include "passes/manager/unit.h"
@@ -19,7 +20,7 @@
 /* --- operators --- */
 
 typedef struct {
-    char *name; /* the id in the text form; DOMAIN:Name of an operator that is not known */
+    char *name; /* the id in the text form; DOMAIN:Name of an operator of a plug-in or of nobody */
     unsigned n;
 } OpCount;
 
@@ -47,11 +48,24 @@ count(GArray *counts, GHashTable *index, char *name)
 static char *
 op_name(const KilnNode *node)
 {
+    if (kiln_node_is_plugin(node)) {
+        const KilnPluginColumns columns = kiln_node_plugin_columns(node);
+        return kiln_plugin_name(columns.domain, columns.op_type);
+    }
     if (node->op != KILN_OP_unknown)
         return g_strdup(kiln_op_info(node->op)->name);
     const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
     return *attrs->domain ? g_strdup_printf("%s:%s", attrs->domain, attrs->op_type)
                           : g_strdup(attrs->op_type);
+}
+
+static char *
+instr_name(const KilnInstr *instr)
+{
+    if (instr->kind != KILN_INSTR_plugin_op)
+        return g_strdup(kiln_instr_info(instr->kind)->name);
+    const KilnInstrAttrs_plugin_op *attrs = kiln_instr_attrs(instr, plugin_op);
+    return kiln_plugin_name(attrs->domain, attrs->op_type);
 }
 
 static void
@@ -81,7 +95,7 @@ count_ops(const KilnModel *model)
     g_autoptr(GHashTable) index = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; model->ir && i < model->ir->functions->len; i++) {
         kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(model->ir->functions, i))
-            count(counts, index, g_strdup(kiln_instr_info(instr->kind)->name));
+            count(counts, index, instr_name(instr));
     }
     for (guint i = 0; i < model->module->functions->len; i++)
         count_nodes(counts, index, g_ptr_array_index(model->module->functions, i));

@@ -3,6 +3,8 @@
 #include "tools/command.h"
 
 #include "backends/cpu/left_to_ref.h"
+#include "graph/kiln-op.h"
+#include "graph/plugin/plugin.h"
 #include "passes/manager/numerics.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
@@ -229,6 +231,37 @@ print_dtypes(uint32_t dtypes)
     }
 }
 
+/* Operators of plug-ins, as lines if @json is NULL. */
+static void
+list_plugins(KilnJson *json)
+{
+    g_autoptr(GPtrArray) ops = kiln_plugin_list();
+    if (json)
+        kiln_json_array(json, "plugins");
+    for (guint i = 0; i < ops->len; i++) {
+        const KilnOpDescription *op = g_ptr_array_index(ops, i);
+        g_autofree char *name = kiln_plugin_name(op->domain, op->name);
+        g_autofree char *opsets = op->last_opset
+                                      ? g_strdup_printf("%d-%d", op->first_opset, op->last_opset)
+                                      : g_strdup_printf("%d-", op->first_opset);
+        if (!json) {
+            printf("%-28s opset %-6s %s: %s\n", name, opsets, kiln_plugin_from(op),
+                   op->summary ? op->summary : "");
+            continue;
+        }
+        kiln_json_object(json, NULL);
+        kiln_json_string(json, "onnx", name);
+        kiln_json_int(json, "since", op->first_opset);
+        kiln_json_int(json, "last", op->last_opset);
+        kiln_json_bool(json, "pure", op->flags & KILN_OP_PURE);
+        kiln_json_string(json, "from", kiln_plugin_from(op));
+        kiln_json_string(json, "summary", op->summary ? op->summary : "");
+        kiln_json_end_object(json);
+    }
+    if (json)
+        kiln_json_end_array(json);
+}
+
 static gboolean
 list_ops_json(const KilnTarget *target, GError **error)
 {
@@ -246,6 +279,7 @@ list_ops_json(const KilnTarget *target, GError **error)
         kiln_json_end_object(&json);
     }
     kiln_json_end_array(&json);
+    list_plugins(&json);
     return kiln_report_print(&json, error);
 }
 
@@ -312,6 +346,7 @@ list_ops(KilnOptions *options, char **operands, void *data, GError **error)
         print_dtypes(dtypes);
         printf("\n");
     }
+    list_plugins(NULL);
     return KILN_EXIT_OK;
 }
 

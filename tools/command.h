@@ -41,7 +41,7 @@ typedef struct {
     char **constness;   /* compile:NAME, run:NAME */
     char **shapes;      /* NAME=1x3x224x224 */
     char **shape_hints; /* DIM=64 */
-    char **plugins;     /* files of --load-pass-plugin */
+    char **plugins;     /* files of --load-plugin */
     int threads;
     gboolean no_offload, json, quiet, no_verify, newer_opsets;
     /* limits */

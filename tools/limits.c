@@ -118,7 +118,7 @@ kiln_limits_check_files(const KilnOptions *options, char **operands, GError **er
         return TRUE;
     if (options->plugins && *options->plugins)
         return kiln_throw(error, KILN_ERROR_USAGE,
-                          "--untrusted: expected no plug-in, found --load-pass-plugin %s",
+                          "--untrusted: expected no plug-in, found --load-plugin %s",
                           *options->plugins);
     for (char **pipeline = options->pipelines; pipeline && *pipeline; pipeline++) {
         if (!check_pipeline(*pipeline, operands, error))

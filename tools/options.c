@@ -71,8 +71,10 @@ add_common(GOptionContext *context, KilnOptions *options)
           "Expect numbers near N for an open dim", "DIM=N" },
         { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer,
           "Optimize for speed or for little memory (default: speed)", "speed|memory" },
+        { "load-plugin", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->plugins,
+          "Load passes and operators from this shared object; may be given several times", "F" },
         { "load-pass-plugin", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->plugins,
-          "Load passes from this shared object; may be given several times", "F" },
+          "The same, by its older name", "F" },
         { "cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->cache_dir,
           "Keep folded constants in this directory for the next run", "D" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options->no_verify,
@@ -290,6 +292,24 @@ status_of(const GError *error)
     }
 }
 
+/* Registers operators before a model is loaded: those of the options, and of pipeline files. What
+ * is wrong with a pipeline is told where it is used. */
+static gboolean
+load_operators(const KilnOptions *options, GError **error)
+{
+    const KilnPipelineSource plugins = { .text = "",
+                                         .plugins = (const char *const *)options->plugins };
+    g_autoptr(KilnPipeline) of_options =
+        options->plugins ? kiln_pipeline_open(&plugins, error) : NULL;
+    if (options->plugins && !of_options)
+        return FALSE;
+    for (char **name = options->pipelines; name && *name; name++) {
+        const KilnPipelineSource source = { .name = *name };
+        g_autoptr(KilnPipeline) pipeline = kiln_pipeline_open(&source, NULL);
+    }
+    return TRUE;
+}
+
 /* All of it is held to the limits: loading, compiling, running. */
 static int
 work(const KilnUsage *usage, KilnOptions *options, char **operands, void *data, GError **error)
@@ -300,7 +320,9 @@ work(const KilnUsage *usage, KilnOptions *options, char **operands, void *data, 
         return KILN_EXIT_USAGE;
     g_autoptr(KilnBudget) budget = kiln_budget_new(&limits);
     KilnBudget *before = kiln_budget_enter(budget);
-    int status = usage->work(options, operands, data, error);
+    int status = KILN_EXIT_FAILED;
+    if (load_operators(options, error))
+        status = usage->work(options, operands, data, error);
     kiln_budget_leave(before);
     return status;
 }

@@ -27,6 +27,7 @@ kiln_cpu_plain_supports(const KilnInstr *instr)
 #define ITEMS (D(sequence) | D(optional) | D(map))
 #define ALL ((1u << KILN_N_DTYPES) - 1 - D(string) - ITEMS)
 #define MOVED (ALL | D(string)) /* by their bytes */
+#define TENSORS (MOVED & ~(D(sequence) | D(optional) | D(map)))
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \
     { .instr = KILN_INSTR_##instr_,                                                                \

@@ -4,6 +4,7 @@
 
 #include "backends/ref/integer/quantized.h"
 #include "backends/ref/movement/blocked.h"
+#include "ir/plugin.h"
 
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
@@ -64,6 +65,10 @@ static const KilnKernel kernels[] = {
     ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain,                                          \
         .scratch_bytes = kiln_ref_##fn##_scratch, .prepared_bytes = kiln_ref_##fn##_prepared,      \
         .prepare = kiln_ref_##fn##_prepare)
+#define KERNEL_PLUGIN(instr, dtypes, fn)                                                           \
+    ROW(instr, dtypes, fn, .supports = kiln_plugin_supports,                                       \
+        .scratch_bytes = kiln_ref_##fn##_scratch, .prepared_bytes = kiln_ref_##fn##_prepared,      \
+        .prepare = kiln_ref_##fn##_prepare, .quantized = true)
 #define KERNEL_REDUCES(instr, dtypes, fn)                                                          \
     ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .of_equal = kiln_ref_##fn##_equal)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)                                                  \
@@ -71,6 +76,7 @@ static const KilnKernel kernels[] = {
 #include "backends/ref/kernels.def"
 /* The same rows for blocked layouts, which strings do not have. */
 #define KERNEL_PREPARED(instr, dtypes, fn)
+#define KERNEL_PLUGIN(instr, dtypes, fn)
 #define KERNEL_TEXT(instr, dtypes, fn)
 #define KERNEL(instr_, dtypes_, fn)                                                                \
     { .instr = KILN_INSTR_##instr_,                                                                \
@@ -85,6 +91,7 @@ static const KilnKernel kernels[] = {
 #include "backends/ref/kernels.def"
 /* The same rows for quantized types. */
 #define KERNEL_PREPARED(instr, dtypes, fn)
+#define KERNEL_PLUGIN(instr, dtypes, fn)
 #define KERNEL_TEXT(instr, dtypes, fn)
 #define KERNEL(instr_, dtypes_, fn)                                                                \
     { .instr = KILN_INSTR_##instr_,                                                                \

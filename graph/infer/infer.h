@@ -35,6 +35,7 @@ gboolean kiln_infer_none(KilnInfer *in, GError **error);
 gboolean kiln_infer_given(KilnInfer *in, GError **error);
 gboolean kiln_infer_same(KilnInfer *in, GError **error);
 gboolean kiln_infer_reduce(KilnInfer *in, GError **error);
+gboolean kiln_infer_plugin(KilnInfer *in, GError **error);
 
 /** The shape function of @op. */
 KilnInferFn kiln_infer_function(KilnOp op);

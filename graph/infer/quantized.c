@@ -36,6 +36,7 @@ is_exempt(KilnOp op)
         return true;
     default:
         return kiln_infer_function(op) == kiln_infer_given ||
+               kiln_infer_function(op) == kiln_infer_plugin ||
                kiln_infer_function(op) == kiln_infer_none;
     }
 }

@@ -286,6 +286,16 @@ kiln_onnx_take_text(KilnOnnxCall *call, const char *name, const char **out, GErr
 }
 
 gboolean
+kiln_onnx_take_texts(KilnOnnxCall *call, const char *name, KilnStrings *out, GError **error)
+{
+    const KilnOnnxAttr *attr = kiln_onnx_take(call, name);
+    if (!attr)
+        return TRUE;
+    return check_kind(call, attr, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS, error) &&
+           read_texts(call, attr, out, error);
+}
+
+gboolean
 kiln_onnx_take_ints(KilnOnnxCall *call, const char *name, KilnInts *out, bool *out_there,
                     GError **error)
 {

@@ -56,6 +56,8 @@ gboolean kiln_onnx_take_flag(KilnOnnxCall *call, const char *name, int64_t *out,
 gboolean kiln_onnx_take_float(KilnOnnxCall *call, const char *name, float *out, GError **error);
 gboolean kiln_onnx_take_text(KilnOnnxCall *call, const char *name, const char **out,
                              GError **error);
+gboolean kiln_onnx_take_texts(KilnOnnxCall *call, const char *name, KilnStrings *out,
+                              GError **error);
 gboolean kiln_onnx_take_ints(KilnOnnxCall *call, const char *name, KilnInts *out, bool *out_there,
                              GError **error);
 gboolean kiln_onnx_take_floats(KilnOnnxCall *call, const char *name, KilnFloats *out,

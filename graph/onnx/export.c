@@ -11,6 +11,7 @@
 #include "graph/onnx/fields.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
+#include "graph/plugin/plugin.h"
 
 gboolean
 kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error)
@@ -132,7 +133,8 @@ static gboolean
 write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GError **error)
 {
     const KilnOpInfo *info = kiln_op_info(node->op);
-    if (!*info->onnx)
+    const bool is_plugin = kiln_node_is_plugin(node);
+    if (!*info->onnx && !is_plugin)
         return kiln_onnx_throw_export(node, "no operator of ONNX", error);
     g_autoptr(GByteArray) message = g_byte_array_new();
     uint32_t n = node->n_operands;
@@ -147,8 +149,10 @@ write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GErro
         kiln_wire_put_text(message, NODE_OUTPUT, name_of(export_, &node->results[i]));
     if (node->name)
         kiln_wire_put_text(message, NODE_NAME, node->name);
-    kiln_wire_put_text(message, NODE_OP_TYPE, info->onnx);
-    if (!kiln_onnx_write_attrs(export_, node, message, error)) {
+    if (!is_plugin)
+        kiln_wire_put_text(message, NODE_OP_TYPE, info->onnx);
+    if (!(is_plugin ? kiln_onnx_write_plugin(export_, node, message, error)
+                    : kiln_onnx_write_attrs(export_, node, message, error))) {
         kiln_prefix_error(error, "%s: ", kiln_node_label(node));
         return FALSE;
     }
@@ -414,25 +418,37 @@ ir_version_of(int opset)
     return opset >= 28 ? 14 : opset >= 25 ? 13 : opset >= 24 ? 12 : opset == 23 ? 11 : 10;
 }
 
+static void
+put_opset(const char *domain, int64_t version, GByteArray *out)
+{
+    g_autoptr(GByteArray) opset = g_byte_array_new();
+    kiln_wire_put_text(opset, OPSET_DOMAIN, domain);
+    kiln_wire_put_varint(opset, OPSET_VERSION, (uint64_t)version);
+    kiln_wire_put_message(out, MODEL_OPSET_IMPORT, opset);
+}
+
 static gboolean
 export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
 {
     KilnOnnxExport export_ = { .opset = kiln_onnx_export_opset(entry) };
     export_.names = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     export_.used = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GArray) domains = g_array_new(FALSE, FALSE, sizeof(KilnOpset));
+    export_.domains = domains;
     g_autoptr(GByteArray) graph = g_byte_array_new();
-    g_autoptr(GByteArray) opset = g_byte_array_new();
     bool good = kiln_onnx_write_graph(&export_, entry, graph, error);
     g_hash_table_unref(export_.used);
     g_hash_table_unref(export_.names);
     if (!good)
         return FALSE;
-    kiln_wire_put_text(opset, OPSET_DOMAIN, "");
-    kiln_wire_put_varint(opset, OPSET_VERSION, (uint64_t)export_.opset);
     kiln_wire_put_varint(out, MODEL_IR_VERSION, ir_version_of(export_.opset));
     if (!write_metadata(&entry->module->metadata, out, error))
         return FALSE;
-    kiln_wire_put_message(out, MODEL_OPSET_IMPORT, opset);
+    put_opset("", export_.opset, out);
+    for (guint i = 0; i < domains->len; i++) {
+        const KilnOpset *opset = &g_array_index(domains, KilnOpset, i);
+        put_opset(opset->domain, opset->version, out);
+    }
     return kiln_onnx_append(out, MODEL_GRAPH, graph, error);
 }
 

@@ -9,6 +9,7 @@ typedef struct {
     int opset;
     GHashTable *names; /* KilnValue* → its name in the file; looked up, never iterated */
     GHashTable *used;  /* names that the graph being written can see */
+    GArray *domains;   /* KilnOpset: those of operators of plug-ins */
 } KilnOnnxExport;
 
 /** Appends the GraphProto of @function. */
@@ -17,6 +18,9 @@ gboolean kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *func
 /** Appends the AttributeProtos of @node to a NodeProto. */
 gboolean kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
                                GError **error);
+/** The same of an operator of a plug-in, and its domain. */
+gboolean kiln_onnx_write_plugin(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
+                                GError **error);
 /** Appends @message as a field. Fails if the result exceeds the limit of protobuf. */
 gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message,
                           GError **error);

@@ -4,12 +4,16 @@
 #include "graph/onnx/export.h"
 #include "graph/onnx/opset.h"
 
+#include "graph/base/alloc.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/fields.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
 #include "graph/op/items.h"
 #include "graph/op/slice.h"
+#include "graph/kiln-op.h"
+#include "graph/plugin/plugin.h"
+#include "graph/tensor.h"
 
 #include <math.h>
 #include <string.h>
@@ -172,6 +176,91 @@ kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray 
         if (is_left_out(export_, node, &info->attrs[i], required))
             continue;
         g_autoptr(GByteArray) attr = write_value(export_, node, &info->attrs[i], error);
+        if (!attr || !kiln_onnx_append(out, NODE_ATTRIBUTE, attr, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- operators of plug-ins --- */
+
+static GByteArray *
+write_plugin_tensor(const KilnPluginColumns *columns, const KilnPluginAttribute *attribute,
+                    GError **error)
+{
+    void *data;
+    g_autoptr(GBytes) memory =
+        kiln_bytes_new(1, (size_t)kiln_type_bytes(&attribute->type), &data, error);
+    if (!memory)
+        return NULL;
+    kiln_plugin_decode(columns, attribute, data);
+    g_autoptr(KilnTensor) tensor = kiln_tensor_new_copy(&attribute->type, data, error);
+    const KilnConstant constant = { .tensor = tensor };
+    return tensor ? write_tensor(attribute->name, &constant, error) : NULL;
+}
+
+static GByteArray *
+write_plugin_attr(const KilnPluginColumns *columns, const KilnPluginAttribute *attribute,
+                  GError **error)
+{
+    const char *name = attribute->name;
+    const uint32_t first = attribute->first, n = attribute->n;
+    switch (attribute->kind) {
+    case KILN_OP_ATTRIBUTE_INT:
+        return write_int(name, columns->ints.v[first]);
+    case KILN_OP_ATTRIBUTE_FLOAT:
+        return write_float(name, columns->floats.v[first]);
+    case KILN_OP_ATTRIBUTE_STRING: {
+        GByteArray *out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+        kiln_wire_put_text(out, ATTR_S, columns->texts.v[first]);
+        return out;
+    }
+    case KILN_OP_ATTRIBUTE_INTS:
+        return write_ints(name, &(KilnInts){ n, columns->ints.v + first, NULL });
+    case KILN_OP_ATTRIBUTE_FLOATS:
+        return write_floats(name, &(KilnFloats){ n, columns->floats.v + first });
+    case KILN_OP_ATTRIBUTE_STRINGS:
+        return write_strings(name, &(KilnStrings){ n, columns->texts.v + first });
+    case KILN_OP_ATTRIBUTE_TENSOR:
+        return write_plugin_tensor(columns, attribute, error);
+    }
+    return NULL;
+}
+
+/* A file has one version for a domain. */
+static gboolean
+note_domain(KilnOnnxExport *export_, const KilnPluginColumns *columns, GError **error)
+{
+    for (guint i = 0; i < export_->domains->len; i++) {
+        const KilnOpset *opset = &g_array_index(export_->domains, KilnOpset, i);
+        if (strcmp(opset->domain, columns->domain) != 0)
+            continue;
+        return opset->version == columns->opset ||
+               kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "expected opset %" G_GINT64_FORMAT " of domain \"%s\", as other nodes "
+                          "have it, found %" G_GINT64_FORMAT,
+                          opset->version, columns->domain, columns->opset);
+    }
+    const KilnOpset opset = { columns->domain, columns->opset };
+    if (*columns->domain && strcmp(columns->domain, "ai.onnx") != 0)
+        g_array_append_val(export_->domains, opset);
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_write_plugin(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
+                       GError **error)
+{
+    const KilnPluginColumns columns = kiln_node_plugin_columns(node);
+    KilnPluginPlace place = { 0 };
+    KilnPluginAttribute attribute;
+    bool broken;
+    kiln_wire_put_text(out, NODE_OP_TYPE, columns.op_type);
+    kiln_wire_put_text(out, NODE_DOMAIN, columns.domain);
+    if (!note_domain(export_, &columns, error))
+        return FALSE;
+    while (kiln_plugin_next_attribute(&columns, &place, &attribute, &broken)) {
+        g_autoptr(GByteArray) attr = write_plugin_attr(&columns, &attribute, error);
         if (!attr || !kiln_onnx_append(out, NODE_ATTRIBUTE, attr, error))
             return FALSE;
     }

@@ -10,6 +10,7 @@
 #include "graph/onnx/opset.h"
 #include "graph/onnx/tensor.h"
 #include "graph/op/structure.h"
+#include "graph/plugin/plugin.h"
 
 #include <string.h>
 
@@ -309,17 +310,27 @@ is_default_domain(const char *domain)
     return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
-/* Says why @call has no row, or may not use the one that it has. NULL: the operator is unknown in
- * all opsets. */
+/* Says why @call has no row of its opset. The operator has rows of others. */
 static char *
 opset_reason(const KilnOnnxCall *call)
 {
     int first = kiln_onnx_first_opset(call->node->proto->op_type);
     bool newer = call->opset > KILN_ONNX_LATEST;
-    if (!first)
-        return NULL;
     return g_strdup_printf("opset %d is %s than those that are known for it: %d to %d", call->opset,
                            newer ? "newer" : "older", first, KILN_ONNX_LATEST);
+}
+
+/* Where Kiln has no row, a plug-in may have registered the operator. */
+static void
+find_plugin_row(const KilnOnnxCall *call, const KilnOnnxRow **out, char **reason)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    if (*out)
+        return;
+    *out = kiln_onnx_plugin_row(proto->domain, proto->op_type, call->opset);
+    g_autofree char *opsets = *out ? NULL : kiln_plugin_opsets(proto->domain, proto->op_type);
+    if (opsets)
+        *reason = g_strdup_printf("the model imports opset %d: %s", call->opset, opsets);
 }
 
 /* Finds the row of the operator. *@out is NULL if there is none to use. *@reason says why, if it is
@@ -329,16 +340,20 @@ find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, char **reason, GErro
 {
     const Onnx__NodeProto *proto = call->node->proto;
     *out = kiln_onnx_domain_row(proto->domain, proto->op_type);
-    if (!is_default_domain(proto->domain))
+    if (!is_default_domain(proto->domain)) {
+        find_plugin_row(call, out, reason);
         return TRUE;
+    }
     if (kiln_onnx_scope_opset(call->scope, "") <= 0 &&
         call->import->model->metadata.ir_version >= 3)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "is an operator of ONNX, but the model imports no version of these");
     if (call->opset <= KILN_ONNX_LATEST || call->import->newer_opsets)
         *out = kiln_onnx_row(proto->op_type, call->opset);
-    if (!*out)
+    if (!*out && kiln_onnx_first_opset(proto->op_type))
         *reason = opset_reason(call);
+    else
+        find_plugin_row(call, out, reason);
     return TRUE;
 }
 

@@ -39,5 +39,8 @@ const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int6
  * have one row, which holds in all versions: ai.onnx.ml, ai.onnx.preview,
  * ai.onnx.preview.training, com.microsoft, com.microsoft.nchwc. */
 const KilnOnnxRow *kiln_onnx_domain_row(const char *domain, const char *name);
+/** The row for an operator that a plug-in has registered for @opset of @domain; NULL if there is
+ * none. */
+const KilnOnnxRow *kiln_onnx_plugin_row(const char *domain, const char *name, int64_t opset);
 
 #endif

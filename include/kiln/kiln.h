@@ -57,6 +57,7 @@
 #include "runtime/kiln-constants.h"
 #include "runtime/kiln-limits.h"
 #include "runtime/kiln-object.h"
+#include "runtime/kiln-operators.h"
 #include "runtime/kiln-pipeline.h"
 #include "runtime/kiln-profile.h"
 #include "runtime/kiln-session-items.h"

@@ -18,6 +18,7 @@
 #include "graph/op/offload.h"
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
+#include "graph/plugin/plugin.h"
 #include "ir/open.h"
 
 #include <string.h>
@@ -418,7 +419,7 @@ throw_op(const KilnNode *node, GError **error)
     return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                             "operator %s of domain \"%s\" in opset %" G_GINT64_FORMAT ": %s",
                             attrs->op_type, attrs->domain, attrs->opset,
-                            attrs->reason ? attrs->reason : "the operator is not known");
+                            attrs->reason ? attrs->reason : KILN_PLUGIN_HINT);
 }
 
 static gboolean

@@ -176,8 +176,9 @@ emit(Flow *flow, KilnInstrKind kind, const void *attrs, GError **error)
                                     "operand %u has no buffer", i);
         g_ptr_array_add(flow->out, g_ptr_array_index(flow->in, i));
     }
-    KilnInstr *instr = kiln_instr_new_flow(flow->l->ir, kind, (KilnBuffer *const *)flow->out->pdata,
-                                           flow->out->len, n_out, attrs, NULL);
+    KilnInstr *instr =
+        kiln_instr_new_stated(flow->l->ir, kind, (KilnBuffer *const *)flow->out->pdata,
+                              flow->out->len, n_out, attrs, NULL);
     kiln_lower_name(flow->l, flow->node, instr);
     return TRUE;
 }

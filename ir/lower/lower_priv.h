@@ -168,6 +168,7 @@ gboolean kiln_lower_concat_from_sequence(KilnLower *l, const KilnNode *node, GEr
 gboolean kiln_lower_cast_map(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_call(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_plugin(KilnLower *l, const KilnNode *node, GError **error);
 
 /* --- attributes, by family --- */
 

@@ -121,6 +121,10 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     /* offload */
     [KILN_OP_vendor_executable] = { VIA(call) },
     [KILN_OP_custom_op]         = { VIA(custom) },
+
+    /* plug-ins */
+    [KILN_OP_plugin_op]     = { VIA(plugin) },
+    [KILN_OP_plugin_effect] = { VIA(plugin) },
 };
 // clang-format on
 

@@ -11,6 +11,7 @@
 #include "ir/instr.h"
 #include "ir/open.h"
 #include "ir/plan.h"
+#include "ir/plugin.h"
 
 enum {
     KEPT_BYTES = 1 << 16, /* that may always be kept, */
@@ -36,8 +37,7 @@ static bool
 may_settle(const KilnInstr *instr)
 {
     bool writes = false;
-    if (instr->kind == KILN_INSTR_call || kiln_instr_is_flow(instr->kind) ||
-        kiln_instr_stream(instr))
+    if (kiln_instr_has_effect(instr) || kiln_instr_is_flow(instr->kind) || kiln_instr_stream(instr))
         return false;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBufferUse *use = &instr->operands[i];

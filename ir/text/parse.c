@@ -269,11 +269,12 @@ parse_compute(KilnIRParser *in)
         return stack && check_accesses(in, &operands, stack) && parse_loc(in, stack);
     }
     KilnBuffer *const *buffers = (KilnBuffer *const *)operands.buffers->pdata;
-    KilnInstr *instr = kiln_instr_is_flow(kind)
-                           ? kiln_instr_new_flow(in->function, kind, buffers, operands.buffers->len,
-                                                 kiln_ir_parse_n_out(&operands), NULL, NULL)
-                           : kiln_instr_new(in->function, kind, buffers, operands.buffers->len,
-                                            NULL, NULL, parser->error);
+    KilnInstr *instr =
+        kiln_instr_states_access(kind)
+            ? kiln_instr_new_stated(in->function, kind, buffers, operands.buffers->len,
+                                    kiln_ir_parse_n_out(&operands), NULL, NULL)
+            : kiln_instr_new(in->function, kind, buffers, operands.buffers->len, NULL, NULL,
+                             parser->error);
     if (!instr)
         return kiln_parse_prefix(parser, &operands.at);
     if (!check_accesses(in, &operands, instr))

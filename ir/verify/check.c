@@ -340,5 +340,11 @@ kiln_instr_check(const KilnInstr *instr, KilnArena *arena, GError **error)
     g_autoptr(GError) inner = NULL;
     if (run_check(&check, &inner) && check_layouts(instr, &inner))
         return TRUE;
+    if (g_error_matches(inner, KILN_ERROR, KILN_ERROR_UNSUPPORTED)) { /* no plug-in has it */
+        g_propagate_error(error, g_steal_pointer(&inner));
+        kiln_prefix_error(error, "@%s: %s (%s): ", instr->function->name, kiln_instr_label(instr),
+                          kiln_instr_info(instr->kind)->name);
+        return FALSE;
+    }
     return kiln_instr_throw(instr, error, "%s", inner->message);
 }

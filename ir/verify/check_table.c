@@ -5,6 +5,7 @@
 #include "ir/verify/check_priv.h"
 
 #include "graph/infer/common.h"
+#include "graph/op/plugin.h"
 
 #include <math.h>
 
@@ -576,6 +577,18 @@ check_pack(KilnCheck *check, GError **error)
     return check_alike(check, error) && kiln_check_same_shape(check, 0, 1, error);
 }
 
+/* The columns of both ops are alike (graph/ops/plugin.def). */
+static gboolean
+prepare_plugin(KilnCheck *check, GError **error)
+{
+    G_STATIC_ASSERT(sizeof(KilnAttrs_plugin_op) == sizeof(KilnAttrs_plugin_effect));
+    if (kiln_instr_attrs(check->instr, plugin_op)->effect)
+        check->node.op = KILN_OP_plugin_effect;
+    if (check->instr->operands[0].access != KILN_ACCESS_OUT)
+        return kiln_throw(error, KILN_ERROR_INVALID, "operand 0: expected @out, found @in");
+    return TRUE;
+}
+
 // clang-format off
 static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_copy]  = { .alone = check_copy },
@@ -661,6 +674,8 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
 
     [KILN_INSTR_dft] = { .prepare = prepare_dft },
     [KILN_INSTR_mel_weight_matrix] = { .alone = check_mel_weight_matrix },
+
+    [KILN_INSTR_plugin_op] = { .prepare = prepare_plugin },
 
     [KILN_INSTR_rescale_quantized] = { .alone = check_rescale },
     [KILN_INSTR_random_normal]     = { .alone = check_random },

@@ -188,7 +188,7 @@ check_operand(const KilnInstr *instr, uint32_t i, GError **error)
 {
     const KilnBufferUse *use = &instr->operands[i];
     KilnAccess access = use->access;
-    bool optional = false;
+    bool optional = instr->kind == KILN_INSTR_plugin_op && access == KILN_ACCESS_IN;
     if (use->user != instr || use->index != i)
         return kiln_instr_throw(instr, error, "operand %u: its use is broken", i);
     if (!kiln_instr_states_access(instr->kind) &&

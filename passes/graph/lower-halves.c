@@ -35,6 +35,7 @@
  * too, `lower` expresses by other operators. Without a target nothing is lowered. */
 #include "graph/infer/infer.h"
 #include "graph/op/cast.h"
+#include "graph/plugin/plugin.h"
 #include "passes/fold/constness.h"
 #include "passes/pass.h"
 
@@ -93,13 +94,21 @@ widens(const KilnNode *node)
     return to == KILN_DTYPE_f32 || to == KILN_DTYPE_f64;
 }
 
+/* False where another element type of the operands would be another operator: a region has stated
+ * types, and a plug-in may take one type alone. */
+static bool
+takes_other_types(const KilnNode *node)
+{
+    return kiln_infer_function(node->op) != kiln_infer_given && !kiln_node_is_plugin(node);
+}
+
 /* Whether @node, whose readers are known to want f32 or not, does. */
 static bool
 wants_wide(const Lowering *lowering, const KilnNode *node)
 {
     const KilnOpInfo *info = kiln_op_info(node->op);
     if (info->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_TERMINATOR | KILN_TRAIT_REGION) ||
-        kiln_infer_function(node->op) == kiln_infer_given || !computes_halves(node))
+        !takes_other_types(node) || !computes_halves(node))
         return false;
     if (node->op == KILN_OP_cast)
         return widens(node);
@@ -312,7 +321,7 @@ lower(Lowering *lowering, KilnNode *node, GError **error)
         return false;
     if (widens(node))
         return read_unrounded(lowering, node, error);
-    PASS_GUARD(types_inferred, kiln_infer_function(node->op) != kiln_infer_given);
+    PASS_GUARD(types_inferred, takes_other_types(node));
     PASS_GUARD(target_lacks, !kiln_pass_target_has(context, node) || moves_wide(lowering, node));
     g_autofree KilnValue **results = g_new(KilnValue *, node->n_results);
     KilnNode *wide = build_wide(lowering, node, error);

@@ -9,6 +9,7 @@
  * function is. A buffer is live where a later instruction reads it before a full write; outputs and
  * mutable weights are live at the end. Only a write that covers its buffer ends what is live above
  * it; a write through a view that covers a part does not. */
+#include "ir/plugin.h"
 #include "passes/pass.h"
 
 static const char rule[] = "dead-store";
@@ -71,7 +72,7 @@ kiln_pass_dse(KilnIRFunction *function, KilnPassContext *context, bool *changed,
     kiln_foreach_instr_reverse (instr, function) {
         if (kiln_instr_is_bookkeeping(instr))
             continue;
-        if (instr->kind == KILN_INSTR_call || !is_dead(instr, live)) {
+        if (kiln_instr_has_effect(instr) || !is_dead(instr, live)) {
             update(instr, live);
             continue;
         }

@@ -16,6 +16,7 @@
  * is unless its peak falls. Where one instruction alone needs as much as lives at the peak no order
  * helps: the statistics and the log say so. Allocs and views stand right before the first use then,
  * deallocs behind the last. */
+#include "ir/plugin.h"
 #include "passes/pass.h"
 
 #include "ir/define.h"
@@ -168,7 +169,7 @@ find_dependences(Order *order, const KilnIRFunction *function)
                 depend(&d, &instr->operands[k], i);
         }
         depend_on_dims(&d, defines, instr, i, &latest);
-        if (instr->kind == KILN_INSTR_call) { /* what it does beside its results is not known */
+        if (kiln_instr_has_effect(instr)) {
             add_edge(&d, call, i);
             call = i;
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plug-ins: shared objects that bring passes, loaded for one pipeline and closed with it. */
+/* Plug-ins: shared objects that bring passes, loaded for one pipeline and closed with it. Operators
+ * that they bring stay: see graph/kiln-op.h. */
+#include "graph/kiln-op.h"
+#include "graph/onnx/plugin/plugins.h"
 #include "passes/kiln-pass.h"
 #include "passes/pipeline/pipeline.h"
-
-#include <dlfcn.h>
-#include <gmodule.h>
 
 /* A bare name would be searched for in the system's folders: a plug-in is always a file. */
 static char *
@@ -35,19 +35,6 @@ kiln_pass_pipeline_register_table(KilnPassPipeline *pipeline, const char *from,
     return TRUE;
 }
 
-/* Plug-ins link to nothing of Kiln: they find its functions among the global symbols. A program may
- * have opened this library with local symbols, as Python does with modules. */
-static void
-make_symbols_global(void)
-{
-    Dl_info here;
-    if (!dladdr((void *)(uintptr_t)kiln_pass_pipeline_load_plugin, &here) || !here.dli_fname)
-        return;
-    void *library = dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
-    if (library)
-        dlclose(library); /* what is there stays: only a reference was taken */
-}
-
 gboolean
 kiln_pass_pipeline_load_plugin(KilnPassPipeline *pipeline, const char *path, GError **error)
 {
@@ -56,20 +43,25 @@ kiln_pass_pipeline_load_plugin(KilnPassPipeline *pipeline, const char *path, GEr
         if (g_strcmp0(g_module_name(g_ptr_array_index(pipeline->plugins, i)), file) == 0)
             return TRUE; /* named by two files that include each other's lists */
     }
-    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR))
-        return kiln_throw(error, KILN_ERROR_PIPELINE, "plug-in %s: there is no such file", path);
-    make_symbols_global();
-    /* Not lazily: a symbol that is missing is told now, instead of ending the process later. */
-    GModule *module = g_module_open(file, G_MODULE_BIND_LOCAL);
+    GModule *module = kiln_plugin_open(path, error);
     if (!module)
-        return kiln_throw(error, KILN_ERROR_PIPELINE, "plug-in %s: %s", path, g_module_error());
+        return FALSE;
+    gboolean any = FALSE;
     gpointer symbol = NULL;
-    if (!g_module_symbol(module, KILN_PASS_PLUGIN_SYMBOL, &symbol) || !symbol) {
+    if (!kiln_plugin_register_module(module, path, &any, error)) {
+        g_module_close(module);
+        return FALSE;
+    }
+    if ((!g_module_symbol(module, KILN_PASS_PLUGIN_SYMBOL, &symbol) || !symbol) && !any) {
         g_module_close(module);
         return kiln_throw(error, KILN_ERROR_PIPELINE,
-                          "plug-in %s: it has no symbol " KILN_PASS_PLUGIN_SYMBOL, path);
+                          "plug-in %s: it has no symbol " KILN_PASS_PLUGIN_SYMBOL
+                          " and no symbol " KILN_OP_PLUGIN_SYMBOL,
+                          path);
     }
     g_ptr_array_add(pipeline->plugins, module); /* from here on closed with the pipeline */
+    if (!symbol)
+        return TRUE; /* it brings operators alone */
     const KilnPassPlugin *plugin = ((KilnPassPluginFn)symbol)();
     g_autofree char *from = g_strdup_printf("plug-in %s", path);
     if (!plugin)

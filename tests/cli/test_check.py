@@ -62,7 +62,8 @@ constants {{ @m = [0, 1, 2, 0] : i64[2,2] }}
         path = self.write("odd.onnx", onnx.model([onnx.node("A\nB\x1b[31m", ["x"], ["y"], "n\to\n")],
                                                  [onnx.value("x", onnx.FLOAT, [2])], [onnx.value("y", onnx.FLOAT, [2])]))
         lines = self.kiln("check", path, status=UNSUPPORTED).splitlines()
-        self.assertEqual(lines[0], r"A\nB\x1b[31m (opset 13, f32) at n\to\n: the operator is not known")
+        self.assertEqual(lines[0], r"A\nB\x1b[31m (opset 13, f32) at n\to\n: not known, and no plug-in has it "
+                                   "(--load-plugin)")
         self.assertEqual(len(lines), 2)
 
     def test_text_of_both_levels(self):

@@ -163,7 +163,7 @@ class Limits(CliTest):
         self.fails(FAILED, "external data 'w.bin': expected a model that names no other file", "info", path, "--untrusted")
 
     def test_plugins(self):
-        self.fails(USAGE, "--untrusted: expected no plug-in, found --load-pass-plugin missing.so", "run", MODEL, "--random", "1", "--untrusted",
+        self.fails(USAGE, "--untrusted: expected no plug-in, found --load-plugin missing.so", "run", MODEL, "--random", "1", "--untrusted",
                    "--load-pass-plugin", "missing.so")
 
     def test_pipelines_beside_the_model(self):

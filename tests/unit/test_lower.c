@@ -617,7 +617,8 @@ Test(lower, unknown_ops)
     KilnNode *unknown = kiln_node_new(f.graph, &spec, NULL);
     RETURN(&f, kiln_node_result(unknown, 0));
     refuse(&f, KILN_ERROR_UNSUPPORTED,
-           "operator Fancy of domain \"acme\" in opset 1: the operator is not known");
+           "operator Fancy of domain \"acme\" in opset 1: not known, and "
+           "no plug-in has it (--load-plugin, kiln_op_load_plugin())");
     fixture_free(&f);
 }
 

@@ -61,7 +61,7 @@ bool kiln_instr_access(KilnInstrKind kind, uint32_t i, KilnAccess *out_access, b
 /** True for `branch` and `loop`, which run other functions. */
 bool kiln_instr_is_flow(KilnInstrKind kind);
 
-/** True for `call`, `stack`, `branch` and `loop`, whose uses state their access. */
+/** True for `call`, `stack`, `branch`, `loop` and `plugin_op`, whose uses state their access. */
 bool kiln_instr_states_access(KilnInstrKind kind);
 
 G_END_DECLS

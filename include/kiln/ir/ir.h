@@ -186,10 +186,10 @@ KilnInstr *kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuff
 KilnInstr *kiln_instr_new_call(KilnIRFunction *function, const char *callee,
                                KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
                                KilnInstr *before);
-/** A `branch` or `loop`: the first @n_out operands are results. @attrs are copied. */
-KilnInstr *kiln_instr_new_flow(KilnIRFunction *function, KilnInstrKind kind,
-                               KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
-                               const void *attrs, KilnInstr *before);
+/** A `branch`, `loop` or `plugin_op`: the first @n_out operands are results. @attrs are copied. */
+KilnInstr *kiln_instr_new_stated(KilnIRFunction *function, KilnInstrKind kind,
+                                 KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
+                                 const void *attrs, KilnInstr *before);
 void kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer);
 /** Unlinks. The buffer that an `alloc` or `view` defines goes too and must have no uses left. */
 void kiln_instr_remove(KilnInstr *instr);

@@ -20,8 +20,8 @@ KILN_API KilnPipeline *kiln_pipeline_new(void);
  * was used. */
 KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error);
 /** Loads passes from a plug-in, to be named in kiln_pipeline_add(). A plug-in is a shared object
- * written against include/kiln/passes/kiln-pass.h. The pipeline closes it. Fails once the
- * pipeline was used. */
+ * written against include/kiln/passes/kiln-pass.h. The pipeline closes it. Operators of a plug-in
+ * are registered, too, and stay. Fails once the pipeline was used. */
 KILN_API gboolean kiln_pipeline_load_plugin(KilnPipeline *pipeline, const char *path,
                                             GError **error);
 /** The same from the program itself. The table (include/kiln/passes/kiln-pass.h) must live as long

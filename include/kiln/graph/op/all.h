@@ -31,6 +31,7 @@
 #include "graph/op/learn.h"
 #include "graph/op/text.h"
 #include "graph/op/items.h"
+#include "graph/op/plugin.h"
 #include "graph/op/quantize.h"
 #include "graph/op/qproduct.h"
 #include "graph/op/random.h"
