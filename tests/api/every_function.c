@@ -3,6 +3,7 @@
  *   every_function DIGITS.onnx PLUGIN.so
  * Prints nothing; what is not as kiln.h says ends it with a line that says where. */
 #include <glib/gstdio.h>
+#include <graph/kiln-op.h>
 #include <kiln.h>
 #include <passes/kiln-pass.h>
 #include <pthread.h>
@@ -34,6 +35,11 @@ enum {
     N_SESSIONS = 4,
 };
 
+static const char twice_text[] =
+    "graph @twice(%x: f32[2]) {\n"
+    "  %y = plugin_op(%x) {domain=\"strange\", op_type=\"Twice\"} : f32[2]\n"
+    "  return %y\n"
+    "}\n";
 static const char open_text[] = "graph @open(%x: f32[N,3], %y: f32[N,3]) {\n"
                                 "  %z = add(%x, %y) : f32[N,3]\n"
                                 "  return %z\n"
@@ -201,6 +207,55 @@ check_unsupported(const KilnModel *digits)
     CHECK(strcmp(missing[0]->op, "Frobnicate") == 0 && strcmp(missing[0]->node, "y") == 0);
     FAILS(kiln_program_compile(strange, NULL, &error), UNSUPPORTED, "Frobnicate");
     FAILS(kiln_model_check(digits, "gpu", &n, &error), USAGE, "found gpu");
+}
+
+static gboolean
+infer_twice(KilnOpShape *shape)
+{
+    kiln_op_shape_set_output_like(shape, 0, kiln_op_shape_input_dtype(shape, 0), 0);
+    return TRUE;
+}
+
+static const char *
+run_twice(const KilnOpCall *call)
+{
+    const KilnOpTensor *x = kiln_op_call_input(call, 0), *y = kiln_op_call_output(call, 0);
+    for (int64_t i = 0; i < y->elements; i++)
+        ((float *)y->data)[i] = 2 * ((const float *)x->data)[i];
+    return NULL;
+}
+
+/* An operator of the program itself; @plugin brings none. */
+static void
+check_operators(const char *plugin)
+{
+    static const KilnOpDescription twice = { .size = sizeof(KilnOpDescription),
+                                             .domain = "strange",
+                                             .name = "Twice",
+                                             .first_opset = 1,
+                                             .min_inputs = 1,
+                                             .max_inputs = 1,
+                                             .min_outputs = 1,
+                                             .max_outputs = 1,
+                                             .flags = KILN_OP_PURE,
+                                             .infer = infer_twice,
+                                             .run = run_twice };
+    const float x[2] = { 1, 3 };
+    GError *error = NULL;
+    FAILS(model_of(twice_text, &error), UNSUPPORTED, "kiln_op_load_plugin()");
+    FAILS(kiln_op_register(&(KilnOpDescription){ .size = 1 }, &error), USAGE, "another version");
+    FAILS(kiln_op_load_plugin(plugin, &error), PIPELINE, "no symbol kiln_op_plugin");
+    CHECK(kiln_op_register(&twice, &error));
+    CHECK(kiln_op_register(&twice, &error));
+    g_autoptr(KilnModel) model = model_of(twice_text, &error);
+    CHECK(model);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    CHECK(program);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    CHECK(session && kiln_session_bind_input(session, 0, x, sizeof x, &error));
+    CHECK(kiln_session_run(session, &error));
+    const float *y = kiln_session_output(session, 0, NULL, &error);
+    CHECK(y && y[0] == 2 && y[1] == 6);
 }
 
 static gboolean
@@ -618,6 +673,7 @@ main(int argc, char **argv)
     g_autoptr(KilnModel) digits = load(argv[1]);
     check_unsupported(digits);
     check_limits(argv[1]);
+    check_operators(argv[2]);
     g_autoptr(KilnPipeline) built = build_pipeline(argv[2]);
     g_autoptr(KilnProgram) other = compile(digits, built);
     check_session(other, expected);

@@ -3,6 +3,7 @@
  * takes longer than most cases. KILN_GOLDEN names one folder of them, or one file as <pass>/<case>;
  * `--verbose` tells each case before it runs. */
 #include "tests/golden/golden.h"
+#include "tests/test_operators.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -107,6 +108,7 @@ open_notes(const char *folder)
 
 ParameterizedTest(char **folder, golden, folder)
 {
+    test_operators_register();
     bool update = g_strcmp0(g_getenv("KILN_UPDATE"), "1") == 0;
     FILE *notes = open_notes(*folder);
     g_autoptr(GPtrArray) files = cases(*folder);

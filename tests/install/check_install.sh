@@ -27,7 +27,7 @@ test "$(wc -l <"$work/with-cmake")" -eq 11 || { echo "expected 11 lines from emb
 # Every public function there is, in a program of a stranger.
 cc -std=c17 -Wall -Wextra -Werror -o "$work/every" "$source/tests/api/every_function.c" -pthread \
   $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags --libs kiln)
-for header in kiln.h runtime/kiln-constants.h runtime/kiln-limits.h runtime/kiln-object.h runtime/kiln-pipeline.h runtime/kiln-profile.h runtime/kiln-session-items.h runtime/kiln-shapes.h graph/kiln-items.h \
+for header in kiln.h runtime/kiln-constants.h runtime/kiln-limits.h runtime/kiln-object.h runtime/kiln-operators.h runtime/kiln-pipeline.h runtime/kiln-profile.h runtime/kiln-session-items.h runtime/kiln-shapes.h graph/kiln-items.h \
   graph/kiln-types.h; do
   for function in $(sed -n 's/^KILN_\(OBJECT_\)\?API .*\b\(kiln_[a-z_0-9]*\)(.*/\2/p' "$work/prefix/include/kiln/$header"); do
     case $function in
@@ -114,7 +114,7 @@ if command -v bash >/dev/null; then
     bash "$work/prefix/share/bash-completion/completions/kiln" || { echo "completion does not work"; exit 1; }
 fi
 test -x "$work/prefix/bin/kiln" && "$work/prefix/bin/kiln" --version >/dev/null
-strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e "^KILN_$major.$minor\$" -e '^KILN_PASS_1' || true)
+strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e "^KILN_$major.$minor\$" -e '^KILN_PASS_1' -e '^KILN_OP_1' || true)
 [ -z "$strange" ] || { echo "exported without the prefix: $strange"; exit 1; }
 private=$(nm -D --defined-only "$libdir/libkiln.so" | grep -c ' kiln_lower' || true)
 [ "$private" -eq 0 ] || { echo "kiln_lower is exported"; exit 1; }
@@ -129,6 +129,24 @@ for built in plugin-make plugin-cmake; do
     >"$work/$built/out.kiln"
   cmp "$source/examples/plugin-pass/expected.kiln" "$work/$built/out.kiln"
   "$work/prefix/bin/kiln" bisect "$source/examples/plugin-pass/model.kiln" --pipeline "$work/$built/pipeline.yaml" >/dev/null
+done
+# The same of examples/plugin-op, which as C++ gives the same bits.
+cp -r "$source/examples/plugin-op" "$work/op-make"
+PKG_CONFIG_PATH="$libdir/pkgconfig" make -s -C "$work/op-make"
+cmake -S "$source/examples/plugin-op" -B "$work/op-cmake" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake --build "$work/op-cmake" >/dev/null
+plugins="op-make op-cmake"
+if command -v c++ >/dev/null; then
+  mkdir "$work/op-cxx"
+  cp "$source/examples/plugin-op/operators.c" "$work/op-cxx/operators.cc"
+  c++ -std=c++20 -Wall -Werror -shared -fPIC $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags kiln) \
+    -o "$work/op-cxx/operators.so" "$work/op-cxx/operators.cc"
+  plugins="$plugins op-cxx"
+fi
+for built in $plugins; do
+  "$work/prefix/bin/kiln" run "$source/examples/plugin-op/model.kiln" --load-plugin "$work/$built/operators.so" --random 1 --shape N=2 \
+    -o "$work/$built/out" >/dev/null
+  cmp "$work/op-make/out/output_0.pb" "$work/$built/out/output_0.pb"
 done
 # A plug-in, built against the installed headers, runs in the installed command.
 cc -shared -fPIC $(pkg-config --cflags glib-2.0) -I"$work/prefix/include/kiln" -o "$work/good.so" \
@@ -154,7 +172,7 @@ printf '  %%b = transpose(%%a) : f32[4,2,3]\n  return %%b\n}\n' >>"$work/transpo
 "$work/prefix/bin/kiln" opt "$work/transposes.kiln" --load-pass-plugin "$work/documented.so" --passes=my-transposes,dce --check \
   >"$work/transposes.out"
 [ "$(grep -c 'transpose(' "$work/transposes.out")" -eq 1 ] || { echo "the documented plug-in merged nothing"; exit 1; }
-"$work/prefix/bin/kiln" passes --load-pass-plugin "$work/documented.so" | grep -q my-transposes
+"$work/prefix/bin/kiln" passes --load-plugin "$work/documented.so" | grep -q my-transposes
 # A program that opens the library with local symbols, as interpreters do.
 cc -std=c17 -Wall -Wextra -Werror -o "$work/local" "$source/tests/install/open_locally.c" -ldl
 "$work/local" "$libdir/libkiln.so.$major.$minor" "$work/good.so"

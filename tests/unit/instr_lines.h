@@ -15,6 +15,7 @@ enum {
 /* An instruction, its operands with their access, its attributes. Capitals are extents. Tests try
  * other instructions with operands of one element type and shape. */
 static const char *const lines[] = {
+    "plugin_op o:f32[A,B] i:f32[A,B] {domain=\"test.ops\", op_type=\"Half\"}",
     /* reductions */
     "arg_max o:i64[1,B] i:f32[A,B] {axis=0}", "arg_max o:i64[A,1] i:f32[A,B] {axis=1}",
     "arg_min o:i64[1,B] i:f32[A,B] {axis=0}", "arg_min o:i64[A,1] i:f32[A,B] {axis=1}",

@@ -7,6 +7,7 @@
 #include "exec/interpret.h"
 #include "graph/base/number.h"
 #include "ir/target.h"
+#include "tests/test_operators.h"
 #include "tests/unit/instr_lines.h"
 
 #include <criterion/criterion.h>
@@ -176,6 +177,7 @@ try_reduction(const char *name, bool *ran)
 Test(cpu_not_finite, every_instruction, .timeout = SECONDS)
 {
     bool ran[KILN_N_INSTRS] = { false };
+    test_operators_register();
     for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
         cr_expect_gt(try_line(lines[i], ran), 0, "%s: not tried", lines[i]);
     for (int kind = 0; kind < KILN_N_INSTRS; kind++) {

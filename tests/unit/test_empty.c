@@ -9,6 +9,7 @@
 #include "exec/interpret.h"
 #include "graph/base/number.h"
 #include "ir/target.h"
+#include "tests/test_operators.h"
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/instr_lines.h"
 
@@ -227,6 +228,7 @@ try_reduction(const char *name, bool *ran)
 Test(empty, every_instruction, .timeout = SECONDS)
 {
     bool ran[KILN_N_INSTRS] = { false };
+    test_operators_register();
     for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
         cr_expect(try_line(lines[i], ran) > 1, "%s: not tried", lines[i]);
     cr_expect_eq(try_line("define i:i64[1] {values=[0], most=[-1]}", ran), 1);

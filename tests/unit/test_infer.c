@@ -6,6 +6,7 @@
 #include "graph/module.h"
 #include "graph/node.h"
 
+#include "tests/test_operators.h"
 #include "tests/unit/op_named.h"
 
 #include <criterion/criterion.h>
@@ -493,6 +494,7 @@ each_line(LineFn fn, void *data)
 {
     g_autofree char *text = NULL;
     int failures = 0;
+    test_operators_register();
     if (!g_file_get_contents(KILN_SOURCE_DIR "/tests/cases/infer.cases", &text, NULL, NULL))
         return 1;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
