@@ -5,20 +5,21 @@ model with the default pipeline, without passes, and on the reference kernels. B
 
     check_exports.py KILN DIR [NAME…]
 
-DIR keeps the exported models. A Python with the packages of VERSIONS is needed. The first one of these that has them is
+DIR keeps the exported models. A Python with the packages of requirements.txt is needed. The first one of these that has them is
 taken: the one that KILN_EXPORTS_PYTHON names, that of build/exports-venv, which `scripts/test --full` makes, and the one
 that runs this. If none has them, the exit status is 77."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import time
 
-VERSIONS = {"torch": "2.15.0", "torchvision": "0.29.2", "ultralytics": "8.4.190", "skl2onnx": "1.20.0",
-            "onnxruntime": "1.32.0"}
-VENV = pathlib.Path(__file__).resolve().parents[2] / "build/exports-venv/bin/python"
+HERE = pathlib.Path(__file__).resolve().parent
+VERSIONS = dict(re.findall(r"^([\w-]+)==([\w.]+)$", (HERE / "requirements.txt").read_text(encoding="utf-8"), re.M))
+VENV = HERE.parents[1] / "build/exports-venv/bin/python"
 WAYS = {"default": (), "none": ("--pipeline", "none"), "ref": ("--backend", "ref")}
 SLOW_ON_REF = {"ssd300", "retinanet", "fcos", "maskrcnn", "keypointrcnn"}  # some minutes each
 GAP = 1e-4        # scores that are nearer to each other may change places
@@ -147,23 +148,30 @@ def check(kiln, name, folder):
     return right
 
 
-def main():
-    kiln, folder, *chosen = sys.argv[1:]
+def run_with_packages(script, arguments):
+    """The exit status of @script in the first Python that has the packages. None: it is this one."""
     for python in filter(None, (os.environ.get("KILN_EXPORTS_PYTHON"), str(VENV), sys.executable)):
         if found_versions(python) != VERSIONS:
             continue
-        if python != sys.executable:
-            environment = {**os.environ, "KILN_EXPORTS_PYTHON": ""}
-            return subprocess.run([python, "-B", __file__, *sys.argv[1:]], env=environment, check=False).returncode
-        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-        from models import MODELS
-        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-        results = [check(kiln, name, pathlib.Path(folder).resolve()) for name in chosen or MODELS]
-        return 0 if all(results) else 1
-    packages = " ".join(f"{name}=={version}" for name, version in VERSIONS.items())
-    print(f"SKIP: no Python has the packages (python3 -m venv build/exports-venv && "
-          f"build/exports-venv/bin/pip install {packages})")
+        if python == sys.executable:
+            return None
+        environment = {**os.environ, "KILN_EXPORTS_PYTHON": python, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        return subprocess.run([python, "-B", script, *arguments], env=environment, check=False).returncode
+    print("SKIP: no Python has the packages (python3 -m venv build/exports-venv && "
+          "build/exports-venv/bin/pip install -r tests/exports/requirements.txt)")
     return 77
+
+
+def main():
+    kiln, folder, *chosen = sys.argv[1:]
+    status = run_with_packages(__file__, sys.argv[1:])
+    if status is not None:
+        return status
+    sys.path.insert(0, str(HERE))
+    from models import MODELS
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    results = [check(kiln, name, pathlib.Path(folder).resolve()) for name in chosen or MODELS]
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":
