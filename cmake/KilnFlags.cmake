@@ -34,6 +34,15 @@ if(KILN_COVERAGE)
   target_link_options(kiln_flags INTERFACE --coverage)
 endif()
 
+# Leaves out of the list ${name} the sources for instruction sets that the processor does not have: others need no
+# kernels but the portable ones.
+function(kiln_leave_out_isa name)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+    list(FILTER ${name} EXCLUDE REGEX "_avx[0-9a-z]*\\.c$")
+    set(${name} "${${name}}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Files named *_avx2.c and *_avx512.c, or *_avxvnni.c and *_avx512vnni.c with dot products of bytes, are compiled
 # for that instruction set and reached by run-time dispatch only.
 function(kiln_isa_sources)

@@ -8,14 +8,17 @@
 static XXH128_hash_t
 hash_of(const void *data, size_t size)
 {
+#if defined(__x86_64__)
     switch (kiln_cpu_isa_best()) {
     case KILN_CPU_ISA_AVX512:
         return kiln_digest_avx512(data, size);
     case KILN_CPU_ISA_AVX2:
         return kiln_digest_avx2(data, size);
     default:
-        return kiln_digest_vector(data, size);
+        break;
     }
+#endif
+    return kiln_digest_vector(data, size);
 }
 
 KilnDigest

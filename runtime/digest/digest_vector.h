@@ -9,8 +9,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#if defined(__x86_64__)
 XXH128_hash_t kiln_digest_avx2(const void *data, size_t size);
 XXH128_hash_t kiln_digest_avx512(const void *data, size_t size);
+#endif
 
 static inline XXH128_hash_t
 kiln_digest_vector(const void *data, size_t size)

@@ -102,6 +102,8 @@ kiln_cpu_unary(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
     const int op = kiln_cpu_find_unary(instr->kind, instr->attrs);
+    if (op < 0) /* kiln_cpu_unary_supports() refused it */
+        return "the backend has no function for this operator";
     Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[op],
                 .params = kiln_cpu_unary_params(instr->kind, instr->attrs) };
     run(args, &u, run_row);

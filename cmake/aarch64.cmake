@@ -1,0 +1,28 @@
+# Builds for Debian on 64-bit Arm by GCC's cross compiler. Libraries come from Debian's multiarch packages, or from a
+# root of that architecture in KILN_SYSROOT (docs/platforms.md). Programs of the build run under qemu-user.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(triple aarch64-linux-gnu)
+set(CMAKE_C_COMPILER ${triple}-gcc)
+set(CMAKE_LIBRARY_ARCHITECTURE ${triple})
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES KILN_SYSROOT)
+
+set(ENV{PKG_CONFIG_PATH} "")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} "${KILN_SYSROOT}")
+set(ENV{PKG_CONFIG_LIBDIR} "${KILN_SYSROOT}/usr/lib/${triple}/pkgconfig:${KILN_SYSROOT}/usr/share/pkgconfig")
+find_program(KILN_QEMU NAMES qemu-aarch64-static qemu-aarch64)
+if(KILN_SYSROOT)
+  set(CMAKE_SYSROOT ${KILN_SYSROOT})
+  set(CMAKE_FIND_ROOT_PATH ${KILN_SYSROOT})
+  set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+  set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+  # Texts such as onnx.proto are those of any architecture.
+  set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)
+endif()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+if(KILN_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${KILN_QEMU})
+  if(KILN_SYSROOT)
+    list(APPEND CMAKE_CROSSCOMPILING_EMULATOR -L ${KILN_SYSROOT})
+  endif()
+endif()
