@@ -28,6 +28,13 @@ endif()
 # kiln.h for users, passes/kiln-pass.h and what it includes for authors of plug-ins.
 install(DIRECTORY include/kiln/ DESTINATION ${headers_dir} COMPONENT dev PATTERN README.md EXCLUDE)
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln COMPONENT tools)
+install(FILES tools/completion/kiln.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tools)
+# Debian keeps site-functions for the administrator.
+set(zsh_dir site-functions)
+if(KILN_DEBIAN)
+  set(zsh_dir vendor-completions)
+endif()
+install(FILES tools/completion/kiln.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_dir} RENAME _kiln COMPONENT tools)
 include(cmake/KilnPages.cmake)
 
 # Documents lie beside the examples, as in the source tree, so that their links are good.
