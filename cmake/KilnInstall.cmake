@@ -36,6 +36,7 @@ if(KILN_DEBIAN)
 endif()
 install(FILES tools/completion/kiln.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_dir} RENAME _kiln COMPONENT tools)
 include(cmake/KilnPages.cmake)
+include(cmake/KilnReference.cmake)
 
 # Documents lie beside the examples, as in the source tree, so that their links are good.
 file(GLOB documents CONFIGURE_DEPENDS docs/*.md)

@@ -27,12 +27,12 @@ kiln_install_page(tools ${CMAKE_SOURCE_DIR}/docs/kiln.1 1)
 kiln_install_page(tools ${CMAKE_SOURCE_DIR}/docs/kiln-bench.1 1 ${bench_programs})
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_Interpreter_FOUND)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/kiln/*/kiln-*.h)
+  file(GLOB public_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/kiln/*/kiln-*.h)
   set(written ${pages_dir}/kiln-pipeline.5 ${pages_dir}/kiln.h.3)
   add_custom_command(OUTPUT ${written} VERBATIM
     COMMAND Python3::Interpreter -B ${CMAKE_SOURCE_DIR}/scripts/write_man.py ${CMAKE_SOURCE_DIR} ${pages_dir}
     DEPENDS ${CMAKE_SOURCE_DIR}/scripts/write_man.py ${CMAKE_SOURCE_DIR}/docs/pipelines.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
-      ${CMAKE_SOURCE_DIR}/include/kiln/kiln.h ${headers}
+      ${CMAKE_SOURCE_DIR}/include/kiln/kiln.h ${public_headers}
     COMMENT "Writing manual pages")
   kiln_install_page(tools ${pages_dir}/kiln-pipeline.5 5)
   kiln_install_page(dev ${pages_dir}/kiln.h.3 3)

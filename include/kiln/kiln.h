@@ -56,6 +56,7 @@
 #include "runtime/kiln-carry.h"
 #include "runtime/kiln-constants.h"
 #include "runtime/kiln-limits.h"
+#include "runtime/kiln-memory.h"
 #include "runtime/kiln-object.h"
 #include "runtime/kiln-operators.h"
 #include "runtime/kiln-pipeline.h"
@@ -87,8 +88,11 @@ kiln_struct_init()
 
 G_BEGIN_DECLS
 
+/** A model as it was loaded. */
 typedef struct KilnModel KilnModel;
+/** A model that was compiled for a target. */
 typedef struct KilnProgram KilnProgram;
+/** The memory of the runs of a program. */
 typedef struct KilnSession KilnSession;
 
 /** KILN_VERSION of the library that runs. */
@@ -123,17 +127,24 @@ KILN_API KilnModel *kiln_model_load_bytes(GBytes *bytes, const char *name, GErro
 /** The same within limits; KILN_ERROR_LIMIT beyond them. @options NULL: defaults. */
 KILN_API KilnModel *kiln_model_load_with(const char *path, const KilnModelOptions *options,
                                          GError **error);
+/** Both: from memory, and within limits. */
 KILN_API KilnModel *kiln_model_load_bytes_with(GBytes *bytes, const char *name,
                                                const KilnModelOptions *options, GError **error);
 /** Sets all limits of @options, and forbids all files but the one ONNX file. */
 KILN_API void kiln_model_options_untrusted(KilnModelOptions *options);
+/** One owner more; returns @model. */
 KILN_API KilnModel *kiln_model_ref(KilnModel *model);
+/** One owner less; the last one frees it. Does nothing for NULL. */
 KILN_API void kiln_model_unref(KilnModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModel, kiln_model_unref)
 
+/** The number of inputs that a caller binds. */
 KILN_API unsigned kiln_model_n_inputs(const KilnModel *model);
+/** The number of outputs. */
 KILN_API unsigned kiln_model_n_outputs(const KilnModel *model);
+/** NULL where there is no input @i. */
 KILN_API const KilnTensorInfo *kiln_model_input(const KilnModel *model, unsigned i);
+/** NULL where there is no output @i. */
 KILN_API const KilnTensorInfo *kiln_model_output(const KilnModel *model, unsigned i);
 
 /** Facts from the model's file: producer, versions, notes, and properties such as labels
@@ -236,6 +247,7 @@ KILN_API uint64_t kiln_program_fold_runs(const KilnProgram *program);
  * UNSUPPORTED where the model is compiled for each shape; those of kiln_program_compile(). */
 KILN_API gboolean kiln_program_save(KilnProgram *program, const char *path, GError **error);
 
+/** How a program is loaded. */
 typedef struct {
     size_t size;              /* sizeof(KilnLoadOptions): set by KILN_LOAD_OPTIONS_INIT */
     KilnConstantCache *cache; /* of constants that the first run folds; NULL: one of its own */
@@ -255,45 +267,27 @@ KILN_API KilnProgram *kiln_program_load(const char *path, const KilnLoadOptions 
  * to 64 bytes. @name stands for the path in messages. */
 KILN_API KilnProgram *kiln_program_load_bytes(GBytes *bytes, const char *name,
                                               const KilnLoadOptions *options, GError **error);
+/** One owner more; returns @program. */
 KILN_API KilnProgram *kiln_program_ref(KilnProgram *program);
+/** One owner less; the last one frees it. Does nothing for NULL. */
 KILN_API void kiln_program_unref(KilnProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnProgram, kiln_program_unref)
 
 /** kiln_model_metadata() of the model that @program was compiled from, by this process or another.
  * Lives as long as @program. */
 KILN_API const KilnMetadata *kiln_program_metadata(const KilnProgram *program);
+/** The number of inputs that a caller binds. */
 KILN_API unsigned kiln_program_n_inputs(const KilnProgram *program);
+/** The number of outputs. */
 KILN_API unsigned kiln_program_n_outputs(const KilnProgram *program);
-/** NULL where there is no input or output @i. */
+/** NULL where there is no input @i. */
 KILN_API const KilnTensorInfo *kiln_program_input(const KilnProgram *program, unsigned i);
+/** NULL where there is no output @i. */
 KILN_API const KilnTensorInfo *kiln_program_output(const KilnProgram *program, unsigned i);
-/** The number of the input or output of that name; -1: there is none. */
+/** The number of the input of that name; -1: there is none. */
 KILN_API int kiln_program_find_input(const KilnProgram *program, const char *name);
+/** The number of the output of that name; -1: there is none. */
 KILN_API int kiln_program_find_output(const KilnProgram *program, const char *name);
-
-/** Bytes; all -1 for a program that is not specialised yet, or that is open
- * (kiln_program_memory_for()). A program with several specialisations reports the one last asked
- * for. */
-typedef struct {
-    size_t size;     /* sizeof(KilnMemoryReport): set by KILN_MEMORY_REPORT_INIT */
-    int64_t sum;     /* activations without sharing */
-    int64_t lb_node; /* the most that one instruction needs: no order takes less */
-    int64_t lb_live; /* the most that is live at once: no placement takes less */
-    int64_t arena;   /* a session allocates as much */
-    int64_t weights; /* constants as the program holds them, packed copies included */
-    /* arena == lb_live, or a search proved that nothing is lower. */
-    gboolean proven_optimal;
-    double plan_ms; /* 0 for a loaded program, which brings its plan */
-} KilnMemoryReport;
-#define KILN_MEMORY_REPORT_INIT KILN_STRUCT_INIT(KilnMemoryReport)
-KILN_API gboolean kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out,
-                                      GError **error);
-/** The same for a run with @shapes. It compiles the program if kiln_program_prepare() did not.
- * Dims that @shapes leave out count as their upper bounds. If all dims have bounds, all runs have
- * one arena, and each buffer has the most bytes there that it can need. Errors: those of
- * kiln_program_prepare(); USAGE where a dim has neither a number nor an upper bound. */
-KILN_API gboolean kiln_program_memory_for(KilnProgram *program, const KilnShape *shapes,
-                                          unsigned n_shapes, KilnMemoryReport *out, GError **error);
 
 /* --- sessions --- */
 
@@ -301,6 +295,7 @@ KILN_API gboolean kiln_program_memory_for(KilnProgram *program, const KilnShape 
  * return fast. */
 typedef gboolean (*KilnPollFn)(void *data);
 
+/** How a session runs. */
 typedef struct {
     size_t size; /* sizeof(KilnSessionOptions): set by KILN_SESSION_OPTIONS_INIT */
     void *arena; /* the caller's, 64-byte aligned, of KilnMemoryReport.arena bytes; NULL: the
@@ -326,8 +321,11 @@ typedef struct {
 /** Sets time_limit for the model of a stranger. */
 KILN_API void kiln_session_options_untrusted(KilnSessionOptions *options);
 
+/** A session of @program, which it keeps. @options NULL: defaults. Errors: MEMORY; USAGE where an
+ * option is wrong. */
 KILN_API KilnSession *kiln_session_new(KilnProgram *program, const KilnSessionOptions *options,
                                        GError **error);
+/** Frees it, whatever is bound. Does nothing for NULL. */
 KILN_API void kiln_session_free(KilnSession *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSession, kiln_session_free)
 

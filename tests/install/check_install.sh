@@ -27,7 +27,7 @@ test "$(wc -l <"$work/with-cmake")" -eq 11 || { echo "expected 11 lines from emb
 # Every public function there is, in a program of a stranger.
 cc -std=c17 -Wall -Wextra -Werror -o "$work/every" "$source/tests/api/every_function.c" -pthread \
   $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags --libs kiln)
-for header in kiln.h runtime/kiln-constants.h runtime/kiln-limits.h runtime/kiln-object.h runtime/kiln-operators.h runtime/kiln-pipeline.h runtime/kiln-profile.h runtime/kiln-session-items.h runtime/kiln-shapes.h graph/kiln-items.h \
+for header in kiln.h runtime/kiln-constants.h runtime/kiln-carry.h runtime/kiln-limits.h runtime/kiln-memory.h runtime/kiln-profile.h runtime/kiln-object.h runtime/kiln-operators.h runtime/kiln-pipeline.h runtime/kiln-session-items.h runtime/kiln-shapes.h graph/kiln-items.h \
   graph/kiln-types.h; do
   for function in $(sed -n 's/^KILN_\(OBJECT_\)\?API .*\b\(kiln_[a-z_0-9]*\)(.*/\2/p' "$work/prefix/include/kiln/$header"); do
     case $function in

@@ -153,10 +153,11 @@ typedef struct {
 /** The value of property @key; the last one if several have this key. NULL if there is none. */
 KILN_API const char *kiln_metadata_property(const KilnMetadata *metadata, const char *key);
 
+/** A part of the work of a thread pool. */
+typedef void (*KilnParallelTask)(void *task_data, int i);
 /** A thread pool of the caller. Calls @task(@task_data, i) once for each i of 0 … @n - 1, on any
  * threads and in any order. Returns when all calls have returned. Calls of different runs may
  * overlap. Results have the same bits as without a pool. */
-typedef void (*KilnParallelTask)(void *task_data, int i);
 typedef void (*KilnParallelFor)(void *pool, int n, KilnParallelTask task, void *task_data);
 
 G_END_DECLS

@@ -18,12 +18,15 @@ typedef struct KilnConstantCache KilnConstantCache;
  * next. Less than 0: no limit; 0: none. A run computes the others again, with the same
  * results. Constants known when a program is compiled are part of it and do not count. */
 KILN_API KilnConstantCache *kiln_constant_cache_new(int64_t capacity);
+/** One owner more; returns @cache. */
 KILN_API KilnConstantCache *kiln_constant_cache_ref(KilnConstantCache *cache);
+/** One owner less; the last one frees it. Does nothing for NULL. */
 KILN_API void kiln_constant_cache_unref(KilnConstantCache *cache);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnConstantCache, kiln_constant_cache_unref)
 /** Evicts at once entries that do not fit and that no run reads, least recently used first. */
 KILN_API void kiln_constant_cache_set_capacity(KilnConstantCache *cache, int64_t capacity);
 
+/** Counts of a cache. */
 typedef struct {
     size_t size;        /* sizeof(KilnConstantCacheStats): set by KILN_CONSTANT_CACHE_STATS_INIT */
     int64_t capacity;   /* -1: no limit */
@@ -38,9 +41,11 @@ typedef struct {
     uint64_t shared_weights; /* how often a program got one that was there already */
 } KilnConstantCacheStats;
 #define KILN_CONSTANT_CACHE_STATS_INIT KILN_STRUCT_INIT(KilnConstantCacheStats)
+/** Fills @out. */
 KILN_API gboolean kiln_constant_cache_stats(KilnConstantCache *cache, KilnConstantCacheStats *out,
                                             GError **error);
 
+/** When the value of a constant input is known. */
 typedef enum {
     KILN_CONSTANT_COMPILE, /* known when the program is compiled */
     KILN_CONSTANT_RUN,     /* known at the first run */

@@ -17,6 +17,7 @@ G_BEGIN_DECLS
 #define KILN_UNTRUSTED_NODES INT64_C(50000)
 #define KILN_UNTRUSTED_MS INT64_C(10000)
 
+/** How a model is loaded. */
 typedef struct {
     size_t size;         /* sizeof(KilnModelOptions): set by KILN_MODEL_OPTIONS_INIT */
     int64_t total_limit; /* bytes of tensors that are made while loading; 0: no limit */

@@ -7,6 +7,7 @@
 
 G_BEGIN_DECLS
 
+/** The passes that optimize a model. */
 typedef struct KilnPipeline KilnPipeline;
 
 /** A pipeline that ships with Kiln ("default", "none", "debug") or a file. KILN_ERROR_PIPELINE says
@@ -24,14 +25,17 @@ KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GE
  * are registered, too, and stay. Fails once the pipeline was used. */
 KILN_API gboolean kiln_pipeline_load_plugin(KilnPipeline *pipeline, const char *path,
                                             GError **error);
+/** A table of passes. */
+typedef struct KilnPassPlugin KilnPassPlugin;
 /** The same from the program itself. The table (include/kiln/passes/kiln-pass.h) must live as long
  * as the pipeline. Registers all of its passes, or none. */
-typedef struct KilnPassPlugin KilnPassPlugin;
 KILN_API gboolean kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *table,
                                                 GError **error);
 /** YAML that loads back to the same pipeline; free with g_free(). */
 KILN_API char *kiln_pipeline_to_string(const KilnPipeline *pipeline);
+/** One owner more; returns @pipeline. */
 KILN_API KilnPipeline *kiln_pipeline_ref(KilnPipeline *pipeline);
+/** One owner less; the last one frees it. Does nothing for NULL. */
 KILN_API void kiln_pipeline_unref(KilnPipeline *pipeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPipeline, kiln_pipeline_unref)
 
