@@ -4,6 +4,8 @@
  * next. */
 #include "gi/kiln-gobject.h"
 
+#include <string.h>
+
 struct KilnRunner {
     grefcount owners;
     KilnProgram *program;
@@ -295,7 +297,7 @@ kiln_item_new_from_bytes(const char *dtype, const gint64 *dims, gsize n_dims, GB
                          GError **error)
 {
     int id = 0;
-    while (id < KILN_N_DTYPES && g_strcmp0(kiln_dtype_name((KilnDType)id), dtype) != 0)
+    while (id < KILN_N_DTYPES && strcmp(kiln_dtype_name((KilnDType)id), dtype) != 0)
         id++;
     if (id == KILN_N_DTYPES || id == KILN_DTYPE_string || is_item((KilnDType)id)) {
         g_set_error(error, KILN_ERROR, KILN_ERROR_USAGE,

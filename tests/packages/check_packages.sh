@@ -34,8 +34,8 @@ ls "$work/packages"
 lintian --no-cfg --allow-root --fail-on error,warning --tag-display-limit 0 "$work"/packages/*.deb
 
 mkdir "$work/files"
-cp -r "$source/examples/digits" "$source/examples/embed" "$source/examples/cpp" "$here/inside.sh" "$work/files"
+cp -r "$source/examples/digits" "$source/examples/embed" "$source/examples/cpp" "$source/tests/api/gi_python.py" "$here/inside.sh" "$work/files"
 mmdebstrap --quiet --variant=apt "$suite" /dev/null \
   --customize-hook="copy-in $work/packages $work/files /opt" \
-  --customize-hook='chroot "$1" sh /opt/files/inside.sh'
+  --customize-hook='chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh /opt/files/inside.sh'
 echo "the packages install, run and go"

@@ -36,9 +36,10 @@ diff /tmp/before /tmp/after || fail "installing and removing kiln left these fil
 
 # 2. The library: ldconfig knows it, and programs are built with it.
 cd /opt/packages
-apt install --no-install-recommends ./libkiln*.deb gcc g++ libc6-dev make cmake pkg-config
+apt install --no-install-recommends $(ls ./libkiln*.deb ./gir*.deb 2>/dev/null) gcc g++ libc6-dev make cmake pkg-config
 cd /tmp
-ldconfig -p | grep -q "libkiln.so.0.2 .*$(dpkg-architecture -q DEB_HOST_MULTIARCH 2>/dev/null || echo x86_64-linux-gnu)" ||
+soname=$(basename "$(readlink "$(find /usr/lib -name libkiln.so)")")
+ldconfig -p | grep -q "$soname .*/$(gcc -print-multiarch)/" ||
   fail "expected libkiln.so in the cache of ldconfig"
 dpkg -L libkiln-dev | grep -q /usr/share/man/man3/kiln.h.3.gz || fail "expected the page kiln.h.3"
 cc -std=c17 -Wall -Wextra -Werror -o with-pkg-config /opt/files/embed/embed.c $(pkg-config --cflags --libs kiln)
@@ -48,7 +49,7 @@ cmake --build embed >/dev/null
 embed/embed $model >cmake.out
 cmp pkg-config.out cmake.out
 test "$(wc -l <cmake.out)" -eq 11 || fail "expected 11 lines from embed"
-ldd with-pkg-config | grep -q libkiln.so.0.2 || fail "expected the shared library"
+ldd with-pkg-config | grep -q "$soname" || fail "expected the shared library"
 printf 'cmake_minimum_required(VERSION 3.25)\nproject(embed C)\nfind_package(Kiln REQUIRED COMPONENTS static)\n' >CMakeLists.txt
 printf 'add_executable(embed /opt/files/embed/embed.c)\ntarget_link_libraries(embed PRIVATE Kiln::kiln_static)\n' >>CMakeLists.txt
 cmake -S . -B static >/dev/null
@@ -58,7 +59,11 @@ cmp static.out cmake.out
 cmake -S /opt/files/cpp -B cpp >/dev/null
 cmake --build cpp >/dev/null
 cpp/digit $model >/dev/null
-apt purge 'libkiln*'
+if ls /opt/packages/gir1.2-kiln-*.deb >/dev/null 2>&1; then
+  apt install --no-install-recommends python3-gi
+  python3 -B /opt/files/gi_python.py $model >/tmp/gi.log 2>&1 || { cat /tmp/gi.log; fail "expected Python to run the model"; }
+fi
+apt purge 'libkiln*' 'gir1.2-kiln*'
 ldconfig -p | grep libkiln && fail "the cache of ldconfig still has the library"
 find / -xdev \( -path /proc -o -path /opt -o -path /tmp -o -path /var/lib/apt -o -path /var/cache/apt -o -path /var/log \) -prune \
   -o -iname '*kiln*' -print | grep . && fail "libkiln left these files"
