@@ -61,6 +61,11 @@ static const char items_text[] = "graph @items(%s: sequence(f32[?]), %x: f32[2])
                                  "  return %t, %x\n"
                                  "}\n";
 
+static const char carried_text[] = "graph @sums(%x: f32[1], %s: f32[1]) {\n"
+                                   "  %y = add(%x, %s) : f32[1]\n"
+                                   "  return %y\n"
+                                   "}\n";
+
 static KilnModel *
 model_of(const char *text, GError **error)
 {
@@ -659,6 +664,33 @@ check_items(void)
     CHECK(memcmp(kiln_item_data(last), numbers, sizeof numbers) == 0);
 }
 
+/* An output that the next run reads. */
+static void
+check_carry(void)
+{
+    GError *error = NULL;
+    const float x = 1, begin = 10;
+    int64_t strides[8] = { 0 };
+    g_autoptr(KilnModel) model = model_of(carried_text, &error);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    CHECK(session && kiln_session_bind_input(session, 0, &x, sizeof x, &error) &&
+          kiln_session_bind_input(session, 1, &begin, sizeof begin, &error) &&
+          kiln_session_carry(session, 0, 1, &error));
+    CHECK(kiln_session_run(session, &error) && kiln_session_run(session, &error));
+    g_autoptr(KilnSession) clone = kiln_session_clone(session, &error);
+    CHECK(clone && kiln_session_run(clone, &error));
+    const float *sum = kiln_session_output_strided(clone, 0, strides, &error);
+    CHECK(sum && *sum == 13 && strides[0] == 1);
+    CHECK(!kiln_session_truncate(session, 1, 0, &error));
+    g_clear_error(&error);
+    kiln_session_reset(session);
+    CHECK(kiln_session_bind_input(session, 1, &begin, sizeof begin, &error) &&
+          kiln_session_run(session, &error));
+    sum = kiln_session_output(session, 0, NULL, &error);
+    CHECK(sum && *sum == 11);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -688,5 +720,6 @@ main(int argc, char **argv)
     check_shapes();
     check_ranges();
     check_constants();
+    check_carry();
     return 0;
 }

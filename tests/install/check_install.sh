@@ -74,6 +74,13 @@ if command -v c++ >/dev/null; then
   "$work/cxx"
 fi
 
+# So does kiln.hpp, from find_package().
+if command -v c++ >/dev/null; then
+  cmake -S "$source/examples/cpp" -B "$work/cpp" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+  cmake --build "$work/cpp" >/dev/null
+  "$work/cpp/digit" "$model" | grep -q '^probabilities: [0-9], 0\.'
+fi
+
 # The static library alone, with what pkg-config says that it needs.
 mkdir "$work/static"
 cp "$libdir/libkiln.a" "$work/static"
