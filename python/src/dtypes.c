@@ -55,6 +55,10 @@ static const Row rows[KILN_N_DTYPES] = {
     [KILN_DTYPE_u4] = { "u4", "uint4", "uint4", "B", DL_NONE, 0 },
     [KILN_DTYPE_i2] = { "i2", "int2", "int2", "b", DL_NONE, 0 },
     [KILN_DTYPE_u2] = { "u2", "uint2", "uint2", "B", DL_NONE, 0 },
+    /* No array has such elements, so they have no name. */
+    [KILN_DTYPE_sequence] = { NULL, NULL, NULL, "P", DL_NONE, 0 },
+    [KILN_DTYPE_optional] = { NULL, NULL, NULL, "P", DL_NONE, 0 },
+    [KILN_DTYPE_map] = { NULL, NULL, NULL, "P", DL_NONE, 0 },
 };
 
 /* Codes of the native integers and floats: their size comes with them, which for 'l' differs
@@ -103,7 +107,8 @@ bool
 kiln_py_dtype_named(const char *name, KilnDType *out)
 {
     for (int d = 0; d < KILN_N_DTYPES; d++) {
-        if (strcmp(rows[d].kiln, name) != 0 && strcmp(rows[d].numpy, name) != 0)
+        const Row *row = &rows[d];
+        if (!row->kiln || (strcmp(row->kiln, name) != 0 && strcmp(row->numpy, name) != 0))
             continue;
         *out = (KilnDType)d;
         return true;

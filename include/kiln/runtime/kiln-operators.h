@@ -8,11 +8,13 @@
 
 G_BEGIN_DECLS
 
-/** Registers @op (graph/kiln-op.h) for models that are loaded from now on, in all threads. @op and
+/** An operator of a plug-in: graph/kiln-op.h. */
+typedef struct KilnOpDescription KilnOpDescription;
+
+/** Registers @op for models that are loaded from now on, in all threads. @op and
  * all that it points to must live as long as the process. The same description again changes
  * nothing. Errors: USAGE where the description is incomplete, or where Kiln or another plug-in has
  * that operator in one of its opsets. */
-typedef struct KilnOpDescription KilnOpDescription;
 KILN_API gboolean kiln_op_register(const KilnOpDescription *op, GError **error);
 /** Registers all operators of a plug-in, or none. The file stays loaded. Loading it again changes
  * nothing. kiln_pipeline_load_plugin() and pipeline files do the same with their plug-ins. Errors:
