@@ -20,7 +20,7 @@ vectors(size_t n, const int64_t *lengths)
 {
     GError *error = NULL;
     float values[16];
-    KilnItem *items[8];
+    KilnItem *items[8] = { 0 };
     for (int i = 0; i < 16; i++)
         values[i] = (float)(i + 1);
     for (size_t i = 0; i < n; i++)
