@@ -22,7 +22,8 @@ static void
 bind_rows(KilnSession *session, uint8_t flag, int64_t rows)
 {
     static const float x[40] = { 1, 2, 3 };
-    bind(session, 0, &flag, 1);
+    static const uint8_t flags[] = { 0, 1 }; /* the session reads it later */
+    bind(session, 0, &flags[flag], 1);
     bind_shaped(session, 1, x, DIMS(rows, 4));
 }
 
