@@ -83,13 +83,30 @@ kiln_version(void)
 #define COMPILER "GCC " __VERSION__
 #endif
 
+static char build_info[160];
+static pthread_once_t once_info = PTHREAD_ONCE_INIT;
+
+static void
+write_build_info(void)
+{
+    static const char *const kernels[] = {
+        [KILN_ISA_ANY] = "portable",
+        [KILN_ISA_AVX2] = "AVX2",
+        [KILN_ISA_AVX512] = "AVX-512",
+    };
+#ifdef KILN_HAS_ONEDNN
+    const char *version = kiln_onednn_vendor()->version; /* behind a space: what it found */
+    g_autofree char *vendor = g_strdup_printf("oneDNN %.*s", (int)strcspn(version, " "), version);
+#else
+    const char *vendor = "without oneDNN";
+#endif
+    g_snprintf(build_info, sizeof build_info, "kiln " KILN_VERSION ", " COMPILER ", %s kernels, %s",
+               kernels[kiln_cpu_target()->isa], vendor);
+}
+
 const char *
 kiln_build_info(void)
 {
-    static const char *const lines[] = {
-        [KILN_ISA_ANY] = "kiln " KILN_VERSION ", " COMPILER ", portable kernels",
-        [KILN_ISA_AVX2] = "kiln " KILN_VERSION ", " COMPILER ", AVX2 kernels",
-        [KILN_ISA_AVX512] = "kiln " KILN_VERSION ", " COMPILER ", AVX-512 kernels",
-    };
-    return lines[kiln_cpu_target()->isa];
+    pthread_once(&once_info, write_build_info);
+    return build_info;
 }

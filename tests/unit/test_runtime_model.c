@@ -5,7 +5,9 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
 #include "graph/text/text.h"
+#include "ir/target.h"
 #include "kiln.h"
+#include "runtime/targets.h"
 #include "tests/unit/onnx_builder.h"
 
 #include <glib/gstdio.h>
@@ -385,4 +387,9 @@ Test(runtime_model, version)
 {
     cr_expect(g_str_has_prefix(kiln_build_info(), "kiln "));
     cr_expect(strstr(kiln_build_info(), kiln_version()));
+    g_autoptr(GError) error = NULL;
+    const KilnTarget *target = kiln_target_by_name("cpu", &error);
+    cr_assert_not_null(target);
+    cr_expect(strstr(kiln_build_info(), target->vendor ? ", oneDNN " : ", without oneDNN"), "%s",
+              kiln_build_info());
 }
