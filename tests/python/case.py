@@ -49,10 +49,14 @@ OPEN = """graph @open(%x: f32[N,3], %y: f32[N,3]) {
 
 
 def seven():
-    """The picture of a seven as an array, decoded from its PNG by hand: 8 bits of gray, one image chunk."""
+    return digit(SEVEN)
+
+
+def digit(path):
+    """The picture of a digit as an array, decoded from its PNG by hand: 8 bits of gray, one image chunk."""
     import struct
     import zlib
-    data, at, packed = SEVEN.read_bytes(), 8, b""
+    data, at, packed = pathlib.Path(path).read_bytes(), 8, b""
     while at < len(data):
         size, = struct.unpack(">I", data[at:at + 4])
         if data[at + 4:at + 8] == b"IDAT":
