@@ -13,7 +13,7 @@ from . import passes
 from ._errors import (CancelledError, ElementTypeError, Error, FileError, FormatError, InvalidError, LimitError,
                       MismatchError, OutOfMemoryError, ParseError, PassError, PipelineError, RunError, ShapeError,
                       UnsupportedError, UsageError)
-from ._kiln import Model, Pipeline, Program, Session, Tensor, build_info, load, load_program
+from ._kiln import Model, Pipeline, Program, Session, Tensor, build_info, load, load_plugin, load_program
 from ._kiln import version as __version__
 from ._support import MemoryReport, Metadata, ProfileEntry, TensorInfo, Unsupported, numpy_dtype
 from .ort import InferenceSession, RunOptions, SessionOptions
@@ -23,5 +23,5 @@ __all__ = [
     "LimitError", "MemoryReport", "Metadata", "MismatchError", "Model", "OutOfMemoryError", "ParseError", "PassError",
     "Pipeline", "PipelineError", "ProfileEntry", "Program", "RunError", "RunOptions", "Session", "SessionOptions",
     "ShapeError", "Tensor", "TensorInfo", "Unsupported", "UnsupportedError", "UsageError", "build_info", "load",
-    "load_program", "numpy_dtype", "passes",
+    "load_plugin", "load_program", "numpy_dtype", "passes",
 ]

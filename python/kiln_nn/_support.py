@@ -199,11 +199,40 @@ def array_of_texts(items, shape):
 # --- pickles ---
 
 NOT_PICKLED = ("progress", "log")
+PLUGINS = {}        # paths of plug-ins with operators, in the order in which they were loaded
+
+
+def note_plugin(path):
+    PLUGINS[absolute(path)] = None
+
+
+def reduced(function, arguments):
+    """What a model or program pickles as: the call that restores it, behind the plug-ins that it may need."""
+    function = globals()[function]
+    return (restore_with_plugins, (tuple(PLUGINS), function, arguments)) if PLUGINS else (function, arguments)
+
+
+def restore_with_plugins(plugins, function, arguments):
+    from . import _kiln
+    for path in plugins:
+        _kiln.load_plugin(path)
+    return function(*arguments)
+
+
+def absolute_pipeline(source):
+    """@source with an absolute path where it is a file: names of shipped pipelines have neither dots nor slashes."""
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    text = os.fsdecode(source)
+    return absolute(text) if ("." in text or os.sep in text) and os.path.isfile(text) else text
 
 
 def compile_origin(model, options):
     """What a program pickles as: its model and the options. Functions that are called back stay behind."""
-    return model, {key: value for key, value in (options or {}).items() if key not in NOT_PICKLED}
+    origin = {key: value for key, value in (options or {}).items() if key not in NOT_PICKLED}
+    if "pipeline" in origin:
+        origin["pipeline"] = absolute_pipeline(origin["pipeline"])
+    return model, origin
 
 
 def restore_model(source, name, options):

@@ -213,8 +213,7 @@ model_reduce(PyObject *object, PyObject *unused)
 {
     (void)unused;
     KilnPyModel *self = (KilnPyModel *)object;
-    return Py_BuildValue("(NO)", PyObject_GetAttrString(self->state->support, "restore_model"),
-                         self->origin);
+    return kiln_py_support(self->state, "reduced", "(sO)", "restore_model", self->origin);
 }
 
 static PyGetSetDef model_getset[] = {

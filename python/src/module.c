@@ -20,6 +20,12 @@ load_program(PyObject *module, PyObject *args, PyObject *kwargs)
 }
 
 static PyObject *
+load_plugin(PyObject *module, PyObject *path)
+{
+    return kiln_py_load_plugin(PyModule_GetState(module), path);
+}
+
+static PyObject *
 build_info(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -39,6 +45,11 @@ static PyMethodDef functions[] = {
       "load_program($module, source, *, cache_dir=None)\n--\n\n"
       "Loads a compiled program from a path or from bytes. Returns a Program.\n\n"
       "Load only programs of makers whose code you would run." },
+    { "load_plugin", load_plugin, METH_O,
+      "load_plugin($module, path, /)\n--\n\n"
+      "Loads the operators of a shared object, for models that are loaded from now on.\n\n"
+      "Pickles of models and programs name the file, and load it again. Passes of plug-ins belong\n"
+      "to a pipeline: Pipeline.load_plugin()." },
     { "build_info", build_info, METH_NOARGS,
       "build_info($module)\n--\n\nCompiler, instruction set and libraries, for reports of bugs." },
     { NULL, NULL, 0, NULL },

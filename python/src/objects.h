@@ -42,6 +42,7 @@ extern PyType_Spec kiln_py_model_spec, kiln_py_pipeline_spec, kiln_py_program_sp
 
 PyObject *kiln_py_load(KilnPyState *state, PyObject *args, PyObject *kwargs);
 PyObject *kiln_py_load_program(KilnPyState *state, PyObject *args, PyObject *kwargs);
+PyObject *kiln_py_load_plugin(KilnPyState *state, PyObject *path);
 PyObject *kiln_py_compile(KilnPyModel *model, PyObject *args, PyObject *kwargs);
 PyObject *kiln_py_new_session(KilnPyProgram *program, PyObject *args, PyObject *kwargs);
 

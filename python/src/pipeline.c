@@ -32,6 +32,28 @@ note(KilnPyPipeline *self, const char *method, PyObject *argument)
     return good;
 }
 
+/* Notes that @method was called with @argument, whose reference it takes. NULL: it failed. */
+static bool
+note_own(KilnPyPipeline *self, const char *method, PyObject *argument)
+{
+    bool good = argument && note(self, method, argument);
+    Py_XDECREF(argument);
+    return good;
+}
+
+static KilnPipeline *
+open_name(const char *name, GError **error)
+{
+    if (strpbrk(name, ",{"))
+        return kiln_pipeline_parse(name, error);
+    KilnPipeline *pipeline = kiln_pipeline_load(name, error);
+    if (!pipeline && !strpbrk(name, "./")) /* no file: it may be one pass */
+        pipeline = kiln_pipeline_parse(name, NULL);
+    if (pipeline)
+        g_clear_error(error);
+    return pipeline;
+}
+
 /* Pipeline(source=None): None: empty; else a name, a path, or passes inline. */
 static bool
 open_source(KilnPyPipeline *self, PyObject *source)
@@ -45,12 +67,12 @@ open_source(KilnPyPipeline *self, PyObject *source)
     if (!kiln_py_path(source, &text, &encoded))
         return false;
     const char *name = PyBytes_AsString(encoded);
-    bool is_inline = strpbrk(name, ",{") != NULL;
-    self->pipeline =
-        is_inline ? kiln_pipeline_parse(name, &error) : kiln_pipeline_load(name, &error);
+    self->pipeline = open_name(name, &error);
     if (!self->pipeline)
         kiln_py_raise(self->state, error);
-    bool good = self->pipeline && note(self, "open", text);
+    bool good =
+        self->pipeline &&
+        note_own(self, "open", kiln_py_support(self->state, "absolute_pipeline", "(O)", text));
     Py_DECREF(text);
     Py_DECREF(encoded);
     return good;
@@ -106,7 +128,8 @@ pipeline_load_plugin(PyObject *object, PyObject *argument)
     gboolean good = kiln_pipeline_load_plugin(self->pipeline, PyBytes_AsString(encoded), &error);
     if (!good)
         kiln_py_raise(self->state, error);
-    good = good && note(self, "load_plugin", text);
+    good = good &&
+           note_own(self, "load_plugin", kiln_py_support(self->state, "absolute", "(O)", text));
     Py_DECREF(text);
     Py_DECREF(encoded);
     return good ? Py_NewRef(object) : NULL;
@@ -128,9 +151,7 @@ pipeline_register(PyObject *object, PyObject *args, PyObject *kwargs)
     if (good && !kiln_pipeline_register_passes(self->pipeline, kiln_py_pass_table(pass), &error))
         good = kiln_py_raise(self->state, error) != NULL;
     Py_XDECREF(pass);
-    PyObject *given = good ? Py_BuildValue("(Oss)", function, id, summary) : NULL;
-    good = given && note(self, "register", given);
-    Py_XDECREF(given);
+    good = good && note_own(self, "register", Py_BuildValue("(Oss)", function, id, summary));
     return good ? Py_NewRef(object) : NULL;
 }
 
@@ -190,7 +211,7 @@ static PyType_Slot slots[] = {
     { Py_tp_doc, "Pipeline(source=None)\n--\n\n"
                  "The passes that compiling runs.\n\n"
                  "source: 'default' or another shipped pipeline, a file, or passes such as\n"
-                 "'dce,cse'. None: an empty pipeline, for add(). str() of it is YAML." },
+                 "'dce' or 'dce,cse'. None: an empty pipeline, for add(). str() of it is YAML." },
     { Py_tp_new, pipeline_new },
     { Py_tp_str, pipeline_str },
     { Py_tp_traverse, pipeline_traverse },

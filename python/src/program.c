@@ -196,8 +196,7 @@ program_reduce(PyObject *object, PyObject *unused)
 {
     (void)unused;
     KilnPyProgram *self = (KilnPyProgram *)object;
-    return Py_BuildValue("(NO)", PyObject_GetAttrString(self->state->support, "restore_program"),
-                         self->origin);
+    return kiln_py_support(self->state, "reduced", "(sO)", "restore_program", self->origin);
 }
 
 /* --- life --- */

@@ -25,6 +25,7 @@ def compiled(function, text=MODEL, **options):
 class Pipelines(unittest.TestCase):
     def test_sources(self):
         self.assertIn("cse", str(kiln_nn.Pipeline("default")))
+        self.assertEqual(str(kiln_nn.Pipeline("dce")), str(kiln_nn.Pipeline().add("dce")))
         self.assertEqual(str(kiln_nn.Pipeline("dce,cse")), str(kiln_nn.Pipeline().add("dce").add("cse")))
         with self.assertRaisesRegex(kiln_nn.PipelineError, "frob"):
             kiln_nn.Pipeline().add("frob")

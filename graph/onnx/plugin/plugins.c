@@ -23,6 +23,24 @@ make_symbols_global(void)
         dlclose(library); /* what is there stays: only a reference was taken */
 }
 
+static gboolean
+show_functions(GError **error)
+{
+    if (!kiln_plugin_show_functions)
+        make_symbols_global();
+    else if (!kiln_plugin_show_functions(error))
+        return FALSE;
+    /* A plug-in takes the first global symbols of these names. NULL: it will tell what it lacks. */
+    void *program = dlopen(NULL, RTLD_NOW);
+    void *found = program ? dlsym(program, "kiln_throw") : NULL;
+    if (program)
+        dlclose(program);
+    return !found || found == (void *)(uintptr_t)kiln_throw ||
+           kiln_throw(
+               error, KILN_ERROR_PIPELINE,
+               "this process has another copy of Kiln, whose functions a plug-in would call");
+}
+
 GModule *
 kiln_plugin_open(const char *path, GError **error)
 {
@@ -31,7 +49,10 @@ kiln_plugin_open(const char *path, GError **error)
     if (!g_file_test(file, G_FILE_TEST_IS_REGULAR))
         return kiln_throw_null(error, KILN_ERROR_PIPELINE, "plug-in %s: there is no such file",
                                path);
-    make_symbols_global();
+    if (!show_functions(error)) {
+        kiln_prefix_error(error, "plug-in %s: ", path);
+        return NULL;
+    }
     /* Not lazily: a symbol that is missing is told now, instead of ending the process later. */
     GModule *module = g_module_open(file, G_MODULE_BIND_LOCAL);
     if (!module)

@@ -7,6 +7,9 @@
 
 #include <gmodule.h>
 
+/** A binary that holds this library with hidden symbols defines it, as Python's extension does: it
+ * makes global symbols of the functions that plug-ins call. NULL elsewhere. KILN_ERROR_PIPELINE. */
+gboolean kiln_plugin_show_functions(GError **error) __attribute__((weak, visibility("hidden")));
 /** Opens the file @path, which then finds the functions of this library. KILN_ERROR_PIPELINE. */
 GModule *kiln_plugin_open(const char *path, GError **error);
 /** Registers all of @n descriptions, or none. Fails where Kiln has such an operator itself. @from
