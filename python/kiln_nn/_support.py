@@ -29,7 +29,7 @@ class TensorInfo(typing.NamedTuple):
     shape: typing.Optional[tuple]
 
     @property
-    def numpy_dtype(self):
+    def numpy_dtype(self) -> np.dtype:
         """The dtype of NumPy or ml_dtypes. ImportError where ml_dtypes is needed and absent."""
         return numpy_dtype(self.dtype)
 
@@ -100,6 +100,17 @@ def absolute(path):
     return os.path.abspath(path)
 
 
+def described(kind, thing):
+    """What repr() prints: `<kiln_nn.Program: image f32[1,3,H,W] -> logits f32[1,1000]>`."""
+    return f"<kiln_nn.{kind}: {_listed(thing.inputs)} -> {_listed(thing.outputs)}>"
+
+
+def _listed(infos, most=4):
+    texts = [f"{info.name} {info.dtype}[{'…' if info.shape is None else ','.join('?' if d is None else str(d) for d in info.shape)}]"
+             for info in infos[:most]]
+    return ", ".join(texts + ([f"{len(infos) - most} more"] if len(infos) > most else [])) or "nothing"
+
+
 def unknown_name(kind, given, program):
     """The message for a name in @given that no input or output has."""
     names = [info.name for info in (program.inputs if kind == "input" else program.outputs)]
@@ -142,7 +153,7 @@ def ml_dtype(name):
     return np.dtype(found) if found else None
 
 
-def numpy_dtype(dtype):
+def numpy_dtype(dtype: str) -> np.dtype:
     """The dtype of NumPy or ml_dtypes for Kiln's name of an element type."""
     if dtype in NUMPY_NAMES:
         return np.dtype(NUMPY_NAMES[dtype])

@@ -5,13 +5,21 @@
     rep = kiln_nn.backend.prepare(onnx.load("model.onnx"))
     rep.run([picture])
 """
+from __future__ import annotations
+
 import contextlib
+import os
 import unittest
+from typing import Any
 
 import onnx
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from . import _errors, _kiln
+
+
+# Of a model: onnx.load()'s result, or a file.
+_Source = onnx.ModelProto | str | os.PathLike
 
 
 class IncompatibleError(_errors.UnsupportedError, unittest.SkipTest):
@@ -29,12 +37,12 @@ def _incompatible():
 class KilnBackendRep(BackendRep):
     """A model that is ready to run."""
 
-    def __init__(self, session):
+    def __init__(self, session: _kiln.Session) -> None:
         self._session = session
         self._inputs = [info.name for info in session.program.inputs]
         self._outputs = [info.name for info in session.program.outputs]
 
-    def run(self, inputs, **kwargs):
+    def run(self, inputs: Any, **kwargs: Any) -> Any:
         """Runs on a list of arrays in order, or on a dict. Returns a named tuple of arrays."""
         if not isinstance(inputs, dict):
             inputs = dict(zip(self._inputs, inputs))
@@ -48,12 +56,12 @@ class KilnBackend(Backend):
     """Kiln as a backend of ONNX. Options of Model.compile() go through prepare()."""
 
     @classmethod
-    def is_compatible(cls, model, device="CPU", **kwargs):
+    def is_compatible(cls, model: _Source, device: str = "CPU", **kwargs: Any) -> bool:
         """True where Kiln lacks nothing for the model."""
         return cls.supports_device(device) and not _load(model).check()
 
     @classmethod
-    def prepare(cls, model, device="CPU", **kwargs):
+    def prepare(cls, model: _Source, device: str = "CPU", **kwargs: Any) -> KilnBackendRep:
         """Compiles a ModelProto, or the model in a file."""
         if not cls.supports_device(device):
             raise ValueError(f"device: expected CPU, found {device}")
@@ -65,12 +73,14 @@ class KilnBackend(Backend):
             return KilnBackendRep(loaded.compile(**kwargs).session())
 
     @classmethod
-    def run_model(cls, model, inputs, device="CPU", **kwargs):
+    def run_model(cls, model: _Source, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
         """Compiles a model and runs it once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
-    def run_node(cls, node, inputs, device="CPU", outputs_info=None, **kwargs):
+    def run_node(
+            cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> Any:
         """Runs one node."""
         import numpy as np
         super().run_node(node, inputs, device, outputs_info, **kwargs)
@@ -85,7 +95,7 @@ class KilnBackend(Backend):
         return cls.run_model(onnx.shape_inference.infer_shapes(model), dict(zip(names, arrays)), device)
 
     @classmethod
-    def supports_device(cls, device):
+    def supports_device(cls, device: str) -> bool:
         """True for CPU."""
         return device.split(":")[0] == "CPU"
 

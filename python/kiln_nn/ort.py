@@ -7,10 +7,17 @@
 
 Options that choose a device, an arena or a log have no meaning here and are accepted: Kiln runs on the processor. What
 would change results and is not possible raises NotImplementedError."""
-import enum
-import time
+from __future__ import annotations
 
-from . import _errors, _kiln, _support
+import enum
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _kiln, _support
 
 __version__ = _kiln.version
 
@@ -42,7 +49,7 @@ class SessionOptions:
     """Kiln reads graph_optimization_level, intra_op_num_threads, enable_profiling, free dimensions, and the entry
     "kiln.pipeline" of add_session_config_entry(). It ignores all others."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
         self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
         self.intra_op_num_threads = 0
@@ -58,18 +65,18 @@ class SessionOptions:
         self.logid = ""
         self.optimized_model_filepath = ""
         self.profile_file_prefix = ""
-        self._entries = {}
-        self._dims = {}
+        self._entries: dict[str, str] = {}
+        self._dims: dict[str, int] = {}
 
-    def add_session_config_entry(self, key, value):
+    def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry; Kiln reads "kiln.pipeline"."""
         self._entries[key] = value
 
-    def get_session_config_entry(self, key):
+    def get_session_config_entry(self, key: str) -> str:
         """The value of an entry."""
         return self._entries[key]
 
-    def add_free_dimension_override_by_name(self, name, dim):
+    def add_free_dimension_override_by_name(self, name: str, dim: int) -> None:
         """Fixes an open dim of that name."""
         self._dims[name] = dim
 
@@ -77,19 +84,19 @@ class SessionOptions:
 class RunOptions:
     """Kiln ignores all options: terminate is Session.cancel() of kiln_nn."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.log_severity_level = 2
         self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
         self.terminate = False
-        self._entries = {}
+        self._entries: dict[str, str] = {}
 
-    def add_run_config_entry(self, key, value):
+    def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, which is not read."""
         self._entries[key] = value
 
-    def get_run_config_entry(self, key):
+    def get_run_config_entry(self, key: str) -> str:
         """The value of an entry."""
         return self._entries[key]
 
@@ -97,19 +104,19 @@ class RunOptions:
 class NodeArg:
     """An input or output: its name, its type such as "tensor(float)", and its shape with names of open dims."""
 
-    def __init__(self, info):
+    def __init__(self, info: _support.TensorInfo) -> None:
         self.name = info.name
         self.type = f"tensor({TYPES.get(info.dtype, info.dtype)})"
         self.shape = list(info.shape or ())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
 
 
 class ModelMetadata:
     """What the model's file says about itself."""
 
-    def __init__(self, metadata):
+    def __init__(self, metadata: _support.Metadata) -> None:
         self.custom_metadata_map = metadata.properties
         self.description = metadata.doc_string
         self.domain = metadata.domain
@@ -119,13 +126,13 @@ class ModelMetadata:
         self.version = metadata.model_version or 2**63 - 1  # as ONNX Runtime has it where there is none
 
 
-def _pipeline(options):
+def _pipeline(options: SessionOptions) -> str:
     if "kiln.pipeline" in options._entries:
         return options._entries["kiln.pipeline"]
     return "none" if options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL else "default"
 
 
-def _shapes(model, dims):
+def _shapes(model: _kiln.Model, dims: dict[str, int]) -> dict[str, Any] | None:
     """Shapes with the dims that are fixed by name."""
     shapes = {}
     for info in model.inputs:
@@ -137,7 +144,11 @@ def _shapes(model, dims):
 class InferenceSession:
     """A model that runs. Any number of threads may call run() at once."""
 
-    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+    def __init__(
+            self, path_or_bytes: str | os.PathLike[Any] | bytes, sess_options: SessionOptions | None = None,
+            providers: Sequence[Any] | None = None, provider_options: Sequence[dict[Any, Any]] | None = None,
+            **kwargs: Any
+    ) -> None:
         options = sess_options or SessionOptions()
         self._options = options
         self._model = _kiln.load(path_or_bytes)
@@ -146,55 +157,57 @@ class InferenceSession:
         self._inputs = [NodeArg(info) for info in self._model.inputs]
         self._outputs = [NodeArg(info) for info in self._model.outputs]
         self._names = [info.name for info in self._model.outputs]
-        self._idle = []
+        self._idle: list[_kiln.Session] = []
         self._started = time.monotonic_ns()
         if options.optimized_model_filepath:
             self._program.save(options.optimized_model_filepath)
 
     # --- facts ---
 
-    def get_session_options(self):
+    def get_session_options(self) -> SessionOptions:
         """The options that it was made with."""
         return self._options
 
-    def get_inputs(self):
+    def get_inputs(self) -> list[NodeArg]:
         """The inputs, as a list of NodeArg."""
         return self._inputs
 
-    def get_outputs(self):
+    def get_outputs(self) -> list[NodeArg]:
         """The outputs, as a list of NodeArg."""
         return self._outputs
 
-    def get_overridable_initializers(self):
+    def get_overridable_initializers(self) -> list[NodeArg]:
         """None: initializers that are inputs are inputs."""
         return []
 
-    def get_modelmeta(self):
+    def get_modelmeta(self) -> ModelMetadata:
         """A ModelMetadata."""
         return ModelMetadata(self._model.metadata)
 
-    def get_providers(self):
+    def get_providers(self) -> list[str]:
         """The one provider."""
         return [PROVIDER]
 
-    def get_provider_options(self):
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
         """The options of the one provider: none."""
         return {PROVIDER: {}}
 
-    def set_providers(self, providers=None, provider_options=None):
+    def set_providers(
+            self, providers: Sequence[Any] | None = None, provider_options: Sequence[dict[Any, Any]] | None = None
+    ) -> None:
         """Does nothing: there is one provider."""
 
-    def disable_fallback(self):
+    def disable_fallback(self) -> None:
         """Does nothing: there is one provider."""
 
-    def enable_fallback(self):
+    def enable_fallback(self) -> None:
         """Does nothing: there is one provider."""
 
-    def get_profiling_start_time_ns(self):
+    def get_profiling_start_time_ns(self) -> int:
         """When the session was made, by the monotonic clock."""
         return self._started
 
-    def end_profiling(self):
+    def end_profiling(self) -> str:
         """The times of instructions, as text in lines. ONNX Runtime returns the name of a file."""
         idle = self._idle[-1:] if self._options.enable_profiling else []
         return "\n".join(f"{entry.ms:.3f} ms {entry.instruction} {entry.kernel}"
@@ -202,12 +215,12 @@ class InferenceSession:
 
     # --- runs ---
 
-    def _validate_input(self, feed_input_names):
+    def _validate_input(self, feed_input_names: Sequence[str]) -> None:
         missing = [arg.name for arg in self._inputs if arg.name not in feed_input_names]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed_input_names)}).")
 
-    def _run(self, output_names, input_feed):
+    def _run(self, output_names: Sequence[str], input_feed: dict[str, Any]) -> list[Any]:
         try:
             session = self._idle.pop()
         except IndexError:
@@ -218,16 +231,22 @@ class InferenceSession:
             self._idle.append(session)
         return [results[name] for name in output_names]
 
-    def run(self, output_names, input_feed, run_options=None):
+    def run(
+            self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
+            run_options: RunOptions | None = None
+    ) -> list[Any]:
         """The outputs of these names, or all for None, as a list of arrays."""
         self._validate_input(list(input_feed))
         return self._run(list(output_names) if output_names else self._names, dict(input_feed))
 
-    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+    def run_async(
+            self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
+            callback: Callable[[list[Any], Any, str], object], user_data: Any, run_options: RunOptions | None = None
+    ) -> None:
         """Runs on another thread, and calls callback(results, user_data, error text)."""
         import threading
 
-        def work():
+        def work() -> None:
             try:
                 results, error = self.run(output_names, input_feed, run_options), ""
             except Exception as problem:
@@ -236,16 +255,19 @@ class InferenceSession:
 
         threading.Thread(target=work, daemon=True).start()
 
-    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+    def run_with_ort_values(
+            self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue],
+            run_options: RunOptions | None = None
+    ) -> list[OrtValue]:
         """run() on values with .numpy(); returns a list of OrtValue."""
         feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
         return [OrtValue(array) for array in self.run(output_names, feed, run_options)]
 
-    def io_binding(self):
+    def io_binding(self) -> IOBinding:
         """An IOBinding for run_with_iobinding()."""
         return IOBinding(self)
 
-    def run_with_iobinding(self, iobinding, run_options=None):
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Runs on what is bound."""
         iobinding._run()
 
@@ -253,23 +275,25 @@ class InferenceSession:
 class OrtValue:
     """An array in the memory of the processor."""
 
-    def __init__(self, array):
+    def __init__(self, array: Any) -> None:
         self._array = array
 
     @classmethod
-    def ortvalue_from_numpy(cls, numpy_obj, device_type="cpu", device_id=0, vendor_id=-1):
+    def ortvalue_from_numpy(
+            cls, numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+    ) -> OrtValue:
         """A value on the memory of an array."""
         return cls(numpy_obj)
 
-    def numpy(self):
+    def numpy(self) -> Any:
         """The array."""
         return self._array
 
-    def shape(self):
+    def shape(self) -> list[int]:
         """The dims as a list."""
         return list(self._array.shape)
 
-    def device_name(self):
+    def device_name(self) -> str:
         """Always "cpu"."""
         return "cpu"
 
@@ -277,71 +301,74 @@ class OrtValue:
 class IOBinding:
     """Arrays that a run reads and writes."""
 
-    def __init__(self, session):
+    def __init__(self, session: InferenceSession) -> None:
         self._session = session
-        self._inputs = {}
-        self._outputs = {}
-        self._results = {}
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
 
-    def bind_cpu_input(self, name, arr_on_cpu):
+    def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
         """Binds an array to an input."""
         self._inputs[name] = arr_on_cpu
 
-    def bind_ortvalue_input(self, name, ortvalue):
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds a value to an input."""
         self._inputs[name] = ortvalue.numpy()
 
-    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+    def bind_output(
+            self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+            shape: Sequence[int] | None = None, buffer_ptr: int | None = None
+    ) -> None:
         """Asks for an output in new memory."""
         if buffer_ptr is not None:
             raise NotImplementedError("bind_output: expected an array by bind_ortvalue_output(), found an address")
         self._outputs[name] = None
 
-    def bind_ortvalue_output(self, name, ortvalue):
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an output to the memory of a value."""
         self._outputs[name] = ortvalue.numpy()
 
-    def clear_binding_inputs(self):
+    def clear_binding_inputs(self) -> None:
         """Forgets the inputs."""
         self._inputs = {}
 
-    def clear_binding_outputs(self):
+    def clear_binding_outputs(self) -> None:
         """Forgets the outputs."""
         self._outputs = {}
 
-    def _run(self):
+    def _run(self) -> None:
         names = list(self._outputs)
         out = {name: array for name, array in self._outputs.items() if array is not None}
         session = self._session._program.session()
         self._results = session.run(self._inputs, out=out, outputs=names)
 
-    def get_outputs(self):
+    def get_outputs(self) -> list[OrtValue]:
         """The outputs of the last run, as a list of OrtValue."""
         return [OrtValue(self._results[name]) for name in self._outputs]
 
-    def copy_outputs_to_cpu(self):
+    def copy_outputs_to_cpu(self) -> list[Any]:
         """The outputs of the last run, as a list of arrays."""
         return [self._results[name] for name in self._outputs]
 
 
-def get_available_providers():
+def get_available_providers() -> list[str]:
     """The one provider."""
     return [PROVIDER]
 
 
-def get_all_providers():
+def get_all_providers() -> list[str]:
     """The one provider."""
     return [PROVIDER]
 
 
-def get_device():
+def get_device() -> str:
     """Always "CPU"."""
     return "CPU"
 
 
-def set_default_logger_severity(severity):
+def set_default_logger_severity(severity: int) -> None:
     """Does nothing: Kiln is silent."""
 
 
-def set_default_logger_verbosity(verbosity):
+def set_default_logger_verbosity(verbosity: int) -> None:
     """Does nothing: Kiln is silent."""

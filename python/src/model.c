@@ -216,6 +216,12 @@ model_reduce(PyObject *object, PyObject *unused)
     return kiln_py_support(self->state, "reduced", "(sO)", "restore_model", self->origin);
 }
 
+static PyObject *
+model_repr(PyObject *object)
+{
+    return kiln_py_support(((KilnPyModel *)object)->state, "described", "(sO)", "Model", object);
+}
+
 static PyGetSetDef model_getset[] = {
     { "inputs", model_inputs, NULL, "The inputs as a tuple of TensorInfo(name, dtype, shape).",
       NULL },
@@ -254,6 +260,7 @@ static PyType_Slot slots[] = {
     { Py_tp_doc, "A loaded model. It is immutable, and threads may share it. See load()." },
     { Py_tp_new, kiln_py_no_constructor },
     { Py_tp_dealloc, model_dealloc },
+    { Py_tp_repr, model_repr },
     { Py_tp_getset, model_getset },
     { Py_tp_methods, model_methods },
     { 0, NULL },

@@ -236,6 +236,13 @@ program_dealloc(PyObject *object)
     kiln_py_delete(object);
 }
 
+static PyObject *
+program_repr(PyObject *object)
+{
+    return kiln_py_support(((KilnPyProgram *)object)->state, "described", "(sO)", "Program",
+                           object);
+}
+
 static PyGetSetDef program_getset[] = {
     { "inputs", program_inputs, NULL, "The inputs as a tuple of TensorInfo(name, dtype, shape).",
       NULL },
@@ -274,6 +281,7 @@ static PyType_Slot slots[] = {
     { Py_tp_traverse, program_traverse },
     { Py_tp_clear, program_clear },
     { Py_tp_dealloc, program_dealloc },
+    { Py_tp_repr, program_repr },
     { Py_tp_getset, program_getset },
     { Py_tp_methods, program_methods },
     { 0, NULL },

@@ -320,6 +320,13 @@ session_reduce(PyObject *object, PyObject *unused)
                          (PyObject *)self->program, self->origin);
 }
 
+static PyObject *
+session_repr(PyObject *object)
+{
+    return kiln_py_support(((KilnPySession *)object)->state, "described", "(sO)", "Session",
+                           (PyObject *)((KilnPySession *)object)->program);
+}
+
 static PyGetSetDef session_getset[] = {
     { "program", session_program, NULL, "The Program that it runs.", NULL },
     { NULL, NULL, NULL, NULL, NULL },
@@ -357,6 +364,7 @@ static PyType_Slot slots[] = {
     { Py_tp_new, kiln_py_no_constructor },
     { Py_tp_traverse, session_traverse },
     { Py_tp_dealloc, session_dealloc },
+    { Py_tp_repr, session_repr },
     { Py_tp_getset, session_getset },
     { Py_tp_methods, session_methods },
     { 0, NULL },
