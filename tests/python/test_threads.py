@@ -180,6 +180,31 @@ class Map(unittest.TestCase):
         results.close()
         self.assertEqual(threading.active_count(), 1)
 
+    def test_map_ends_runs_that_nobody_waits_for(self):
+        """They would take minutes: after Ctrl-C, an error, or the end of the generator they are cancelled."""
+        program = text_model(LONG).compile(threads=1)
+        short = {"n": np.array(1), "x": FOREVER["x"]}
+
+        def interrupted():
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            with self.assertRaises(KeyboardInterrupt):
+                list(program.map([FOREVER] * 5, threads=2))
+
+        def failed():
+            with self.assertRaises(ValueError):
+                list(program.map([{}, FOREVER, FOREVER, FOREVER], threads=2))
+
+        def closed():
+            results = program.map([short, FOREVER, FOREVER, FOREVER], threads=2)
+            next(results)
+            results.close()
+
+        for end in (interrupted, failed, closed):
+            with self.subTest(end=end.__name__):
+                before = time.monotonic()
+                end()
+                self.assertLess(time.monotonic() - before, 30)
+
     def test_errors_come_in_order(self):
         good = {"x": np.ones((2, 3), np.float32), "y": np.ones((2, 3), np.float32)}
         results = text_model(ADD).compile().map([good, good, {}, good], threads=2)
