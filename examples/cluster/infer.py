@@ -54,7 +54,8 @@ if __name__ == "__main__":
     pathlib.Path(results).mkdir(parents=True, exist_ok=True)
     ray.data.DataContext.get_current().use_datasource_v2 = False    # its listing would wait for a processor of the workers
     tables = any(pathlib.Path(inputs).glob("*.parquet"))
-    data = ray.data.read_parquet(inputs, num_cpus=0) if tables else ray.data.read_images(inputs, include_paths=True, num_cpus=0)
+    reading = {"num_cpus": 0, "concurrency": options.workers}       # else a process for each file, all at once
+    data = ray.data.read_parquet(inputs, **reading) if tables else ray.data.read_images(inputs, include_paths=True, **reading)
     done = data.map_batches(Worker, fn_constructor_args=(model, results), batch_size=options.batch, batch_format="numpy",
                             zero_copy_batch=True, compute=ray.data.ActorPoolStrategy(size=options.workers), num_cpus=options.cpus)
     print(f"{sum(row['done'] for row in done.iter_rows())} inputs are done")

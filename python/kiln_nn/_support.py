@@ -22,7 +22,7 @@ ML_NAMES = {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "floa
 
 class TensorInfo(typing.NamedTuple):
     """An input or output. A dim is an int, a name or expression, or None where nothing is known. `shape` is None where
-    the rank is not known."""
+    the rank is not known. `dtype` of a sequence, optional or map is its whole type, such as "sequence(f32[N,3])"."""
 
     name: str
     dtype: str
@@ -106,9 +106,12 @@ def described(kind, thing):
 
 
 def _listed(infos, most=4):
-    texts = [f"{info.name} {info.dtype}[{'…' if info.shape is None else ','.join('?' if d is None else str(d) for d in info.shape)}]"
-             for info in infos[:most]]
+    texts = [f"{info.name} {info.dtype}{'' if '(' in info.dtype else _dims(info.shape)}" for info in infos[:most]]
     return ", ".join(texts + ([f"{len(infos) - most} more"] if len(infos) > most else [])) or "nothing"
+
+
+def _dims(shape):
+    return "[*]" if shape is None else f"[{','.join('?' if dim is None else str(dim) for dim in shape)}]"
 
 
 def unknown_name(kind, given, program):
@@ -157,6 +160,8 @@ def numpy_dtype(dtype: str) -> np.dtype:
     """The dtype of NumPy or ml_dtypes for Kiln's name of an element type."""
     if dtype in NUMPY_NAMES:
         return np.dtype(NUMPY_NAMES[dtype])
+    if dtype not in ML_NAMES:
+        raise ValueError(f"expected an element type of tensors, found {dtype}")
     found = ml_dtype(ML_NAMES[dtype])
     if found is None:
         raise ImportError(f"the element type {dtype} needs the package ml_dtypes")
@@ -189,6 +194,21 @@ def to_array(tensor, ml_name, dtype, copy):
 
 def array_of_numbers(value, dtype):
     return np.asarray(value, dtype=numpy_dtype(dtype))
+
+
+def array_of_item(data, dtype, shape):
+    """An array with memory of its own, or a Tensor where ml_dtypes is needed and absent."""
+    found = np.dtype(NUMPY_NAMES[dtype]) if dtype in NUMPY_NAMES else ml_dtype(ML_NAMES[dtype])
+    if found is not None:
+        return np.frombuffer(bytearray(data), dtype=found).reshape(shape)
+    from . import _kiln
+    size = len(data) // max(int(np.prod(shape)), 1)
+    return _kiln.Tensor(np.frombuffer(bytearray(data), dtype=f"u{size or 1}").reshape(shape), dtype)
+
+
+def dict_of(pair):
+    keys, values = pair
+    return dict(zip(keys.tolist(), values.tolist()))
 
 
 def array_of_bytes(data, dtype, shape):

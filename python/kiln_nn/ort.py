@@ -101,12 +101,24 @@ class RunOptions:
         return self._entries[key]
 
 
+def _type(dtype: str) -> str:
+    """ONNX Runtime's name: "seq(map(string,tensor(float)))" for "sequence(map(string,f32))"."""
+    kind, _, inner = dtype.rpartition(")")[0].partition("(")
+    if kind == "map":
+        key, _, value = inner.partition(",")
+        return f"map({TYPES.get(key, key)},{_type(value)})"
+    if kind:
+        return f"{'seq' if kind == 'sequence' else kind}({_type(inner)})"
+    element = dtype.partition("[")[0]
+    return f"tensor({TYPES.get(element, element)})"
+
+
 class NodeArg:
     """An input or output: its name, its type such as "tensor(float)", and its shape with names of open dims."""
 
     def __init__(self, info: _support.TensorInfo) -> None:
         self.name = info.name
-        self.type = f"tensor({TYPES.get(info.dtype, info.dtype)})"
+        self.type = _type(info.dtype)
         self.shape = list(info.shape or ())
 
     def __repr__(self) -> str:

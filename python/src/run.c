@@ -108,6 +108,19 @@ bind_array(KilnPySession *self, unsigned i)
     return true;
 }
 
+static bool
+bind_item(KilnPySession *self, unsigned i, PyObject *given, const KilnTensorInfo *info)
+{
+    GError *error = NULL;
+    g_autoptr(KilnItem) item = kiln_py_take_item(self->state, given, info);
+    if (!item)
+        return false;
+    if (!kiln_session_bind_input_item(self->session, i, item, &error))
+        return kiln_py_raise(self->state, error) != NULL;
+    self->inputs[i].was_bound = true;
+    return true;
+}
+
 /* The input keeps the value that it has: a constant, or what the last run left. */
 static bool
 keeps_value(const KilnPyInput *input, PyObject *given)
@@ -129,7 +142,9 @@ bind_input(KilnPySession *self, unsigned i, PyObject *given, PyObject *feeds)
     kiln_py_array_release(&input->array);
     Py_CLEAR(input->constant);
     Py_INCREF(given); /* the dict may change while its array is asked */
-    bool good = kiln_py_take_value(self->state, given, info, &input->array) && bind_array(self, i);
+    bool good = info->contents ? bind_item(self, i, given, info)
+                               : kiln_py_take_value(self->state, given, info, &input->array) &&
+                                     bind_array(self, i);
     input->rebound = good && input->carried;
     if (good && input->at_run)
         input->constant = Py_NewRef(given);

@@ -108,8 +108,8 @@ kiln_py_info(KilnPyState *state, const KilnTensorInfo *info)
     PyObject *shape = kiln_py_shape(info);
     if (!shape)
         return NULL;
-    return kiln_py_support(state, "TensorInfo", "(ssN)", info->name, kiln_dtype_name(info->dtype),
-                           shape);
+    return kiln_py_support(state, "TensorInfo", "(ssN)", info->name,
+                           info->contents ? info->contents : kiln_dtype_name(info->dtype), shape);
 }
 
 static PyObject *

@@ -2,6 +2,7 @@
 /* Inputs: arrays are read in place, strings through addresses of their UTF-8. Outputs: memory of
  * the session becomes that of a Tensor, and NumPy's array borrows it. */
 #include "python/src/values.h"
+#include "graph/kiln-items.h"
 #include "graph/kiln-types.h"
 #include "kiln.h"
 #include "python/src/state.h"
@@ -80,8 +81,8 @@ take_texts(KilnPyState *state, PyObject *object, const char *name, KilnPyArray *
     return good;
 }
 
-static PyObject *
-make_texts(KilnPyState *state, const void *data, const KilnTensorInfo *info)
+PyObject *
+kiln_py_make_texts(KilnPyState *state, const void *data, const KilnTensorInfo *info)
 {
     const KilnText *const *texts = data;
     Py_ssize_t n = (Py_ssize_t)(info->bytes / (int64_t)sizeof(KilnText *));
@@ -162,10 +163,12 @@ bool
 kiln_py_take_out(KilnPyState *state, PyObject *object, const KilnTensorInfo *info, KilnPyArray *out)
 {
     memset(out, 0, sizeof *out);
-    if (info->dtype == KILN_DTYPE_string) {
-        kiln_py_throw(state, KILN_ERROR_USAGE,
-                      "output %s: strings are new objects, and are not written to an array",
-                      info->name);
+    if (info->dtype == KILN_DTYPE_string || info->contents) {
+        kiln_py_throw(
+            state, KILN_ERROR_USAGE,
+            "output %s: results of type %s are new objects, and are not written to memory "
+            "of the caller",
+            info->name, info->contents ? info->contents : "string");
         return false;
     }
     if (!kiln_py_array_take(state, object, info->name, true, out))
@@ -196,7 +199,11 @@ kiln_py_make_value(KilnPyState *state, KilnSession *session, unsigned i, KilnDTy
     KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     if (dtype == KILN_DTYPE_string) {
         const void *seen = kiln_session_output(session, i, &info, &error);
-        return seen ? make_texts(state, seen, &info) : kiln_py_raise(state, error);
+        return seen ? kiln_py_make_texts(state, seen, &info) : kiln_py_raise(state, error);
+    }
+    if (dtype == KILN_DTYPE_sequence || dtype == KILN_DTYPE_optional || dtype == KILN_DTYPE_map) {
+        g_autoptr(KilnItem) item = kiln_session_output_item(session, i, &error);
+        return item ? kiln_py_make_item(state, item) : kiln_py_raise(state, error);
     }
     void *data = kiln_session_take_output(session, i, &info, &error);
     return data ? wrap(state, data, &info) : kiln_py_raise(state, error);

@@ -32,8 +32,9 @@ check_pair(const KilnSession *session, unsigned output, unsigned input, GError *
     const KilnType *out = &program->outputs.types[output], *in = &program->inputs.types[input];
     if (kiln_dtype_is_address(in->dtype))
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                          "input %s: strings are not carried, because the next run forgets them",
-                          to);
+                          "input %s: %s are not carried, because the next run forgets them", to,
+                          in->dtype == KILN_DTYPE_string ? "strings"
+                                                         : "sequences, optionals and maps");
     if (out->dtype == in->dtype && (out->rank == in->rank || out->rank < 0 || in->rank < 0))
         return TRUE;
     g_autofree char *expected = kiln_type_to_string(in), *found = kiln_type_to_string(out);

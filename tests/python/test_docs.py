@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Examples in Python of README.md and docs/python.md run, and print what the documents say."""
+"""Examples in Python of README.md, docs/python.md and docs/sequences.md run, and print what the documents say."""
 import contextlib
 import io
 import os
@@ -53,6 +53,10 @@ class Examples(unittest.TestCase):
                 else:
                     sevens += printed(code, dict(names)).count("7")
         self.assertEqual(sevens, 3)
+
+    def test_sequences_md(self):
+        code, = examples("docs/sequences.md")
+        self.check_session(code, {"split": kiln_nn.load("docs/examples/split.kiln").compile().session()})
 
     def check_session(self, code, names):
         line, expected = code[4:].strip().split("\n", 1)

@@ -23,9 +23,9 @@ def fail(call):
 
 
 class References(unittest.TestCase):
-    def check(self, call, *watched):
+    def check(self, call, *watched, warm=30):
         """@call leaves the counts of @watched, of None and of types, and the memory of Python as they were."""
-        for _ in range(30):
+        for _ in range(warm):
             call()
         gc.collect()
         counted = [*watched, None, True, kiln_nn.Tensor, kiln_nn.Session, kiln_nn.Program, kiln_nn.Model]
@@ -56,6 +56,15 @@ class References(unittest.TestCase):
                      lambda: session.run({"x": x, "y": x}, out={"z": wrong}), lambda: session.run({"x": x, "y": x}, out={"z": x}),
                      lambda: session.run({"x": x, "y": x}, outputs=["q"]), lambda: session.run({"x": x, "y": object()})):
             self.check(lambda: fail(call), x, wrong)
+
+    def test_items(self):
+        session, x = session_of("graph @f(%x: sequence(f32[2,3])) {\n  %y = identity(%x) : sequence(f32[2,3])\n  return %y\n}\n"), X.copy()
+        self.check(lambda: session.run({"x": [x, x]}), x)
+        self.check(lambda: fail(lambda: session.run({"x": [x, 3, "a"]})), x, warm=300)     # caches of Python shrink once
+        maps = session_of("graph @f(%x: sequence(map(string,f32))) {\n  %y = identity(%x) : sequence(map(string,f32))\n"
+                          "  return %y\n}\n")
+        self.check(lambda: maps.run({"x": [{"a": 1.0}, {}]}), maps)
+        self.check(lambda: fail(lambda: maps.run({"x": [{"a": 1.0}, 5]})), maps, warm=300)
 
     def test_strings_and_small_types(self):
         session, words = session_of(unary("identity", "string")), np.array(["a", "b" * 50], object)
