@@ -42,7 +42,7 @@ kiln_names_set(void *library)
 }
 
 #define X(name)                                                                                    \
-    static Function resolve_##name(void)                                                           \
+    __attribute__((used)) static Function resolve_##name(void)                                     \
     {                                                                                              \
         return (Function)functions[AT_##name];                                                     \
     }                                                                                              \
