@@ -10,6 +10,8 @@
   it is below 1.
 - A dash stands where ONNX Runtime has no kernel for the type.
 - `--check` compares the results of both, too.
+- `--ratios FILE` puts the ratios into FILE, in place of those of the same probes. scripts/write_support.py writes those of
+  bench/peers/operators.json into docs/onnx-support.md.
 """
 import argparse
 import json
@@ -342,6 +344,27 @@ def print_row(result):
     print(f"{result['probe']:<44} {result['type']:<5} {result['kiln'] * 1e3:10.3f} {theirs}", flush=True)
 
 
+def processor():
+    """The name of the processor, as Linux has it."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "an unknown processor")
+
+
+def write_ratios(path, results, machine):
+    """A line for each probe: its ratios by type."""
+    import onnxruntime
+
+    ratios = json.loads(path.read_text(encoding="utf-8"))["ratios"] if path.exists() else {}
+    for probe in dict.fromkeys(result["probe"] for result in results):
+        found = {result["type"]: round(result["ratio"], 3) for result in results if result["probe"] == probe and result["ratio"]}
+        ratios.pop(probe, None)
+        if found:
+            ratios[probe] = found
+    lines = ",\n".join(f"{json.dumps(probe)}: {json.dumps(ratios[probe])}" for probe in sorted(ratios))
+    head = json.dumps({"schema_version": 1, "onnxruntime": onnxruntime.__version__, "machine": machine})
+    path.write_text(f'{head[:-1]}, "ratios": {{\n{lines}\n}}}}\n', encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="measure those whose names begin so (default: all)")
@@ -350,6 +373,8 @@ def main():
     parser.add_argument("--kiln", default=ROOT / "build/release/bin", type=pathlib.Path, help="run the executables of this folder")
     parser.add_argument("--check", action="store_true", help="compare the results, too")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
+    parser.add_argument("--ratios", type=pathlib.Path, help="put the ratios into this file")
+    parser.add_argument("--machine", help="how --ratios calls the machine (default: its processor)")
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     results, failed = [], 0
@@ -365,6 +390,8 @@ def main():
                 except (RuntimeError, subprocess.CalledProcessError) as error:
                     print(f"{probe.name} {dtype}: {error}", file=sys.stderr)
                     failed = 1
+    if options.ratios:
+        write_ratios(options.ratios, results, options.machine or processor())
     if options.json:
         options.json.write_text(json.dumps({"schema_version": 1, "results": results}, indent=1))
     return failed

@@ -159,41 +159,6 @@ class Options(CliTest):
             self.assertRegex(manual, rf"(?m)^\.Ss kiln {command}\b")
 
 
-class Operators(CliTest):
-    TABLE = re.compile(r"(?<=--- \|\n)(?:\|.*\n)+")
-
-    def dtypes(self):
-        source = (SOURCE / "include/kiln/graph/kiln-types.h").read_text(encoding="utf-8")
-        return source.split("#define KILN_DTYPE_MAP")[1].split("/*")[0]
-
-    def rows(self):
-        """The rows of the tables of docs/operators.md: from the importer's table, and what `kiln ops` says of kernels."""
-        kernels = dict(re.findall(r"(?m)^(\S+) +\S+ *(.*)$", self.kiln("ops")))
-        every = len(re.findall(r"(?m)^    X\((?!.*, ITEM\))", self.dtypes()))  # of tensors
-        kernels = {op: types if len(types.split()) < every else "all" for op, types in kernels.items()}
-        tables = {"ROW": {}, "ML": {}, "CONTRIB": {}, "NCHWC": {}, "PREVIEW": {}, "TRAINING": {}}
-        source = (SOURCE / "graph/onnx/opsets.def").read_text(encoding="utf-8")
-        for domain, name, since, op in re.findall(r"(?m)^(ROW|ML|CONTRIB|NCHWC|PREVIEW|TRAINING)\((\w+), (\d+), (\w+),", source):
-            if op == "unknown": # refused, with a reason
-                continue
-            tables[domain].setdefault(name, f"| {name} | {since} | `{op}` | {kernels[op] or '-'} |\n")
-        return [list(rows.values()) for rows in tables.values()]
-
-    def test_page_lists_what_is_imported(self):
-        """KILN_UPDATE=1 writes the tables anew."""
-        page, expected = SOURCE / "docs/operators.md", self.rows()
-        text = page.read_text(encoding="utf-8")
-        self.assertGreater(len(expected[0]), 100)
-        if UPDATE:
-            tables = iter(expected)
-            text = self.TABLE.sub(lambda _: "".join(next(tables)), text)
-            page.write_text(text, encoding="utf-8")
-        found = [table.splitlines(keepends=True) for table in self.TABLE.findall(text)]
-        self.assertEqual([len(table) for table in found], [len(table) for table in expected])
-        for old, new in zip(sum(found, []), sum(expected, [])):
-            self.assertEqual(old, new)
-
-
 class Examples(CliTest):
     def setUp(self):
         super().setUp()

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ONNX's backend suite and holds it against a list: a case that stops passing, or any that fails, is an error.
-`--update` adds what passes now; the list only grows. `--reasons` counts the reasons of what is skipped.
+"""Runs ONNX's backend suite and holds it against two lists: a case that stops passing, any that fails, or one that is
+skipped for a reason that its list does not have, is an error. `--update` adds what passes now, which only grows, and
+writes what is skipped. `--reasons` counts the reasons of what is skipped.
 
     check_passing.py KILN [--newest DIR] [--update] [--reasons] [ARGUMENTS OF KILN…]
 
-The suite is that of Debian's package, with passing.txt. With `--newest` it is the one that write_newest.py wrote to DIR,
-with passing_newest.txt."""
+The suite is that of Debian's package, with passing.txt and skipped.txt. With `--newest` it is the one that
+write_newest.py wrote to DIR, with passing_newest.txt and skipped_newest.txt. scripts/write_support.py writes the reasons
+into docs/onnx-support.md."""
 import argparse
 import collections
 import json
@@ -34,6 +36,26 @@ def print_reasons(cases):
         print(f"{count:5} {reason.splitlines()[0]}")
 
 
+def read_skipped(path):
+    """Reasons by case. Those of cases whose expected data is wrong are `suspect`: suspect.txt has them."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def skipped_now(cases):
+    return {name: "suspect" if reason.startswith("suspect: ") else reason.splitlines()[0]
+            for name, status, reason in cases if status == "skip"}
+
+
+def compare_skipped(found, expected, path):
+    """Prints what differs, and returns whether something does."""
+    for name in sorted(found.keys() | expected.keys()):
+        now, listed = found.get(name, "not skipped"), expected.get(name, "not listed")
+        if found.get(name) != expected.get(name):
+            print(f"SKIPPED {name}: {now}; {path.name}: {listed} (--update writes the list)")
+    return found != expected
+
+
 def compare(cases, expected):
     """Prints what is wrong and the counts. Returns what passed, and whether something is wrong."""
     passed = {name for name, status, _ in cases if status == "pass"}
@@ -58,22 +80,26 @@ def main():
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--reasons", action="store_true")
     options, arguments = parser.parse_known_args()
-    corpus, suites, listed = DEBIAN, ("node", "simple", "pytorch-operator", "pytorch-converted"), HERE / "passing.txt"
+    corpus, suites, version = DEBIAN, ("node", "simple", "pytorch-operator", "pytorch-converted"), ""
     missing = f"{corpus} is not there (apt install libonnx-testdata)"
     if options.newest:
-        corpus, suites, listed = options.newest, ("node", "simple", "pytorch-operator", "pytorch-converted",
-                                                  "light"), HERE / "passing_newest.txt"
+        corpus, suites, version = options.newest, (*suites, "light"), "_newest"
         missing = f"{corpus} is not there (tests/onnx/write_newest.py writes it)"
     if not (corpus / suites[-1]).is_dir():
         print(f"SKIP: {missing}")
         return 77
+    listed, skips = HERE / f"passing{version}.txt", HERE / f"skipped{version}.txt"
     expected = set(listed.read_text(encoding="utf-8").split()) if listed.exists() else set()
     cases = list(run(options.kiln, corpus, suites, arguments))
     passed, wrong = compare(cases, expected)
+    skipped = skipped_now(cases)
     if options.reasons:
         print_reasons(cases)
     if options.update:
         listed.write_text("".join(f"{name}\n" for name in sorted(expected | passed)), encoding="utf-8")
+        skips.write_text("".join(f"{name}: {reason}\n" for name, reason in sorted(skipped.items())), encoding="utf-8")
+    elif compare_skipped(skipped, read_skipped(skips), skips):
+        return 1
     return 1 if wrong else 0
 
 
