@@ -207,11 +207,11 @@ FLUX = {"in_channels": 4, "num_layers": 1, "num_single_layers": 1, "attention_he
         "joint_attention_dim": 32, "pooled_projection_dim": 32, "axes_dims_rope": (4, 4, 8), "guidance_embeds": False}
 
 
-def autoencoder(part):
+def autoencoder(part, config=None):
     def make(_):
         import diffusers
         import torch
-        model = diffusers.AutoencoderKL(**AUTOENCODER)
+        model = diffusers.AutoencoderKL(**(config or AUTOENCODER))
 
         class Part(torch.nn.Module):
             def __init__(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of at most 200 KB, for families whose models are larger."""
+"""Narrow models, for families whose own models are larger."""
 import pathlib
 import tempfile
 
@@ -68,13 +68,29 @@ def fpn(_):
                                            upsampling=2), picture(32)
 
 
-def yolo_small(name, width, **options):
-    """The model of a configuration whose layers are as narrow as can be."""
+def shallow_unet(_):
+    import segmentation_models_pytorch
+    return segmentation_models_pytorch.Unet("mobilenet_v2", encoder_depth=2, encoder_weights=None,
+                                            decoder_channels=(8, 8), classes=3), picture(32)
+
+
+def dit(_):
+    from rows_language import DIT, diffuser, dit_inputs
+    return diffuser("DiTTransformer2DModel", {**DIT, "num_layers": 1}, dit_inputs)(_)
+
+
+def decoder(_):
+    from rows_language import AUTOENCODER, autoencoder
+    return autoencoder("decoder", {**AUTOENCODER, "block_out_channels": (8, 16), "norm_num_groups": 4})(_)
+
+
+def yolo_small(name, width, bins=16, **options):
+    """The model of a configuration whose layers are as narrow as can be. A side of a box has @bins numbers."""
     def export(path):
         import ultralytics
         source = next(pathlib.Path(ultralytics.__file__).parent.rglob(f"{name}.yaml"))
         settings = yaml.safe_load(source.read_text(encoding="utf-8"))
-        settings.update({"scale": "n", "scales": {"n": [0.33, width, 64]}, "nc": 4})
+        settings.update({"scale": "n", "scales": {"n": [0.33, width, 64]}, "nc": 4, "reg_max": bins})
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / f"{name}.yaml"
             file.write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -91,7 +107,11 @@ ROWS = [
     *torch_rows("small", "timm_convnext", timm_convnext, ways=BOTH),
     *torch_rows("small", "smp_unet", unet, ways=("script",)),
     *torch_rows("small", "smp_fpn", fpn, ways=("dynamo",)),
+    *torch_rows("small", "smp_shallow_unet", shallow_unet, ways=("dynamo",)),
+    *torch_rows("small", "dit", dit, ways=("dynamo",)),
+    *torch_rows("small", "decoder", decoder, ways=("script",)),
     Row("small", "yolov8", "script", yolo_small("yolov8", 0.05)),
+    Row("small", "yolov8_few_bins", "script", yolo_small("yolov8", 0.03, bins=4)),
     Row("small", "resnet_qdq", "static", converted("small-resnet-script", static("QDQ", per_channel=True)), QUANTIZED),
     Row("small", "mobilenet_qdq", "static", converted("small-mobilenet-script", static("QDQ")), QUANTIZED),
     Row("small", "mobilenet_qoperator", "static", converted("small-mobilenet-script", static("QOperator")), QUANTIZED),
