@@ -236,28 +236,36 @@ Test(cpu_positions, scatter_nd)
     }
 }
 
+/* Rows of @last elements and more: among them rows of four bytes for each size of an element. */
+static void
+check_gather_nd(KilnDType dtype, bool wide, int64_t batch, int64_t depth, int64_t last)
+{
+    const int64_t dims[] = { 4, 5, 6, last };
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_gather_nd);
+    int64_t out[6], of[4];
+    int rank = 0;
+    for (int d = 0; d < batch; d++)
+        of[d] = out[rank++] = dims[d];
+    of[batch] = out[rank++] = 70;
+    of[batch + 1] = depth;
+    for (int64_t d = batch + depth; d < 4; d++)
+        out[rank++] = dims[d];
+    CASE_ATTRS(c, gather_nd)->batch_dims = batch;
+    case_out(c, dtype, rank, out);
+    filled(c, dtype, 4, dims, 1);
+    indices(c, wide, (int)batch + 2, of, 3);
+    cpu_agrees(c, exact, "tuples");
+    kiln_element_store_f64(c->buffers[2].type.dtype, c->data[2], 3, 99);
+    cpu_agrees(c, exact, "out of range");
+}
+
 Test(cpu_positions, gather_nd)
 {
-    const int64_t dims[] = { 4, 5, 6, 3 };
     for (size_t t = 0; t < G_N_ELEMENTS(types); t++) {
         for (int64_t batch = 0; batch < 3; batch++) {
             for (int64_t depth = 1; depth + batch < 5; depth++) {
-                g_autoptr(RefCase) c = case_new(KILN_INSTR_gather_nd);
-                int64_t out[6], of[4];
-                int rank = 0;
-                for (int d = 0; d < batch; d++)
-                    of[d] = out[rank++] = dims[d];
-                of[batch] = out[rank++] = 70;
-                of[batch + 1] = depth;
-                for (int64_t d = batch + depth; d < 4; d++)
-                    out[rank++] = dims[d];
-                CASE_ATTRS(c, gather_nd)->batch_dims = batch;
-                case_out(c, types[t], rank, out);
-                filled(c, types[t], 4, dims, 1);
-                indices(c, t % 2, (int)batch + 2, of, 3);
-                cpu_agrees(c, exact, "tuples");
-                kiln_element_store_f64(c->buffers[2].type.dtype, c->data[2], 3, 99);
-                cpu_agrees(c, exact, "out of range");
+                for (int64_t last = 1; last < 5; last++)
+                    check_gather_nd(types[t], t % 2, batch, depth, last);
             }
         }
     }

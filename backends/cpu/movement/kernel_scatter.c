@@ -354,7 +354,7 @@ gather_task(const void *data, int64_t task, int thread)
     for (int64_t i = task * g->per_task; i < end; i++) {
         const int64_t at = i / g->per_batch * g->batch + slice_of(&g->indices, &g->t, i);
         if (bytes == 4)
-            memcpy(g->to + i * 4, g->from + at * 4, 4);
+            memcpy(g->to + i * 4, g->from + at * g->size, 4); /* a size that compilers know */
         else
             memcpy(g->to + i * bytes, g->from + at * g->size, (size_t)bytes);
     }
