@@ -94,12 +94,29 @@ widens(const KilnNode *node)
     return to == KILN_DTYPE_f32 || to == KILN_DTYPE_f64;
 }
 
+/* A sequence or optional holds elements of the type that all its readers expect. */
+static bool
+has_items(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && kiln_dtype_is_item(value->type.dtype))
+            return true;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (kiln_dtype_is_item(node->results[i].type.dtype))
+            return true;
+    }
+    return false;
+}
+
 /* False where another element type of the operands would be another operator: a region has stated
- * types, and a plug-in may take one type alone. */
+ * types, a plug-in may take one type alone, and items have what was put into them. */
 static bool
 takes_other_types(const KilnNode *node)
 {
-    return kiln_infer_function(node->op) != kiln_infer_given && !kiln_node_is_plugin(node);
+    return kiln_infer_function(node->op) != kiln_infer_given && !kiln_node_is_plugin(node) &&
+           !has_items(node);
 }
 
 /* Whether @node, whose readers are known to want f32 or not, does. */
