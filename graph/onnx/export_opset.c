@@ -238,9 +238,11 @@ kiln_onnx_export_opset(const KilnFunction *function)
         /* The same row in both opsets: the same form, but for what is tested one by one. */
         if (*info->onnx && kiln_onnx_row(info->onnx, LOW) != kiln_onnx_row(info->onnx, HIGH))
             opset = MAX(opset, HIGH);
-        if (*info->onnx)
+        if (*info->onnx) {
+            opset = MAX(opset, kiln_onnx_first_opset(info->onnx));
             opset = MAX(opset,
                         MAX(opset_of_attrs(node), MAX(opset_of_types(node), opset_of_node(node))));
+        }
         kiln_foreach_region (region, node)
             opset = MAX(opset, kiln_onnx_export_opset(region));
     }

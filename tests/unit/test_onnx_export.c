@@ -314,7 +314,7 @@ opset_of_text(const char *node)
 {
     g_autofree char *text = g_strdup_printf(
         "graph @f(%%x: f16[2], %%i: i16[2], %%b: i8[2], %%f: f32[2], %%s: f32[], %%h: f16[], "
-        "%%m: f32[1,1,2,2]) {\n"
+        "%%m: f32[1,1,2,2], %%a: i64[]) {\n"
         "  %%y = %s\n"
         "  return %%y\n"
         "}\n",
@@ -343,6 +343,8 @@ Test(onnx_export, opset_admits_the_element_types)
     cr_expect_eq(opset_of_text("cast(%f) {to=f6e3m2} : f6e3m2[2]"), 28);
     cr_expect_eq(opset_of_text("quantize_linear(%f, %f) {axis=0, block_size=1} : u8[2]"), 21);
     cr_expect_eq(opset_of_text("celu(%f) : f32[2]"), 17);
+    cr_expect_eq(opset_of_text("bit_cast(%f) {to=i32} : i32[2]"), 26); /* there is none before */
+    cr_expect_eq(opset_of_text("cum_prod(%f, %a) : f32[2]"), 26);
     cr_expect_eq(opset_of_text("celu(%x) : f16[2]"), 28);
     cr_expect_eq(opset_of_text("bit_shift(%i, %i) : i16[2]"), 28);
     cr_expect_eq(opset_of_text("mod(%i, %i) : i16[2]"), 17);
