@@ -6,12 +6,17 @@
  *     quantize_linear        =>
  *        |
  *
+ * Where another type reads the same bits, the literal gets that type:
+ *
+ *     storage_cast(constant)    =>    the constant under the other type
+ *
  * requires nothing, preserves nothing; class E: the bits are those that the kernel would store. A
  * literal with other readers stays: it would be in memory twice (`constant-fold` evaluates what is
  * left, within its budget). Splats need no memory: `optimize-quantization` quantizes them whoever
  * reads them. */
 #include "passes/rule.h"
 
+#include "passes/query/literal.h"
 #include "passes/query/quant_range.h"
 
 static bool
@@ -29,8 +34,17 @@ quantize(KilnMatch *match)
     return kiln_match_replace(match, quantized);
 }
 
+static bool
+cast(KilnMatch *match)
+{
+    const KilnType *type = &match->root->results[0].type;
+    return kiln_match_replace(match,
+                              kiln_literal_recast(match->root, kiln_match_value(match, "w"), type));
+}
+
 static const KilnRule rules[] = {
     RULE("quantize-literal", E, "(quantize_linear $w)", quantize),
+    RULE("cast-literal", E, "(storage_cast $w)", cast),
 };
 
 RULE_PASS(quantize_constants, FORWARD);

@@ -268,19 +268,12 @@ merge_casts(KilnMatch *match)
         match, kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, type));
 }
 
-/* To the type that x has anyway; kiln_match_replace() refuses any other. */
-/* The same payload under another type; the constant itself may have other readers. */
 static bool
 cast_constant(KilnMatch *match)
 {
     const KilnType *type = &match->root->results[0].type;
-    const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
-    KilnModule *module = match->root->function->module;
-    KilnAttrs_const attrs = { .value = kiln_module_add_constant(module, constant->name,
-                                                                kiln_tensor_copy(constant->tensor),
-                                                                type) };
-    KilnNodeSpec spec = { .op = KILN_OP_const, .attrs = &attrs, .result_name = constant->name };
-    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
+    return kiln_match_replace(match,
+                              kiln_literal_recast(match->root, kiln_match_value(match, "c"), type));
 }
 
 /* The typed forms have no scale among their operands. */

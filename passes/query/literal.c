@@ -280,6 +280,14 @@ element_at(const KilnTensor *tensor, int64_t i, uint8_t *room)
     return room;
 }
 
+KilnValue *
+kiln_literal_recast(KilnNode *before, const KilnValue *literal, const KilnType *type)
+{
+    const KilnConstant *constant = kiln_value_constant(literal);
+    return kiln_build_constant_as(before->function, before, constant->name,
+                                  kiln_tensor_copy(constant->tensor), type);
+}
+
 uint32_t
 kiln_constant_hash(const KilnConstant *constant)
 {

@@ -54,6 +54,9 @@ KilnValue *kiln_literal_build(KilnFunction *function, KilnNode *before, const ch
 /** Makes a `const` node whose elements are all @number. It needs no storage. */
 KilnValue *kiln_literal_build_splat(KilnFunction *function, KilnNode *before, const char *name,
                                     const KilnType *type, double number);
+/** Makes a `const` node before @before: the bits of @literal under @type. The literal stays for its
+ * other readers. */
+KilnValue *kiln_literal_recast(KilnNode *before, const KilnValue *literal, const KilnType *type);
 
 /** Bytes of the module's constants that count against the budget of folding; at most INT64_MAX. */
 int64_t kiln_charged_bytes(const KilnModule *module);
