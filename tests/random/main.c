@@ -2,18 +2,19 @@
 /* kiln-random-graphs: properties of passes on random typed graphs.
  *
  *     kiln-random-graphs [--first SEED] [--graphs N] [--forever]
- *                        [--passes LIST | --ways | --offload | --qdq | --open | --flow] [--store
- * DIR]
+ *                        [--passes LIST | --ways | --offload | --qdq | --open | --flow] [--rows]
+ *                        [--store DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
  * pipeline; and a shipped pipeline with one pass left out; and, of one graph in seven, programs
  * whose constants are given as literals, to compile, at the first run and as inputs. One graph in
- * eight is of quantized values. Beside one seed in OFFLOAD_SHARE stands a graph of what a vendor
- * library takes: the passes of the offload road, and programs that the library computes in. With
- * --qdq all graphs are models as quantizers write them, under `default` and under `none`. With
- * --open dims of inputs get names, and one program runs at several numbers. With --flow graphs are
- * nests of branches, loops and scans. A failure is shrunk, printed as a golden, and with --store
- * written to DIR. */
+ * eight is of quantized values. One draws from every operator and element type, and programs of it
+ * run as those of --flow; with --rows all do. Beside one seed in OFFLOAD_SHARE stands a graph of
+ * what a vendor library takes: the passes of the offload road, and programs that the library
+ * computes in. With --qdq all graphs are models as quantizers write them, under `default` and under
+ * `none`. With --open dims of inputs get names, and one program runs at several numbers. With
+ * --flow graphs are nests of branches, loops and scans. A failure is shrunk, printed as a golden,
+ * and with --store written to DIR. */
 #include "passes/pass.h"
 #include "tests/random/flow.h"
 #include "tests/random/offload.h"
@@ -21,6 +22,7 @@
 #include "tests/random/property.h"
 #include "tests/random/qdq.h"
 #include "tests/random/random_graph.h"
+#include "tests/random/random_rows.h"
 #include "tests/random/shrink.h"
 #include "tests/random/subject.h"
 
@@ -31,7 +33,7 @@
 
 typedef struct {
     gint64 first, graphs;
-    gboolean forever, ways, offload, qdq, open, flow, print;
+    gboolean forever, ways, offload, qdq, open, flow, print, rows;
     char *passes, *store;
 } Options;
 
@@ -339,13 +341,23 @@ try_graph(Run *run, uint64_t seed)
 {
     uint64_t state = seed;
     g_auto(Subject) subject = { 0 };
-    g_autoptr(KilnModule) module = make_graph(
-        run, seed, "graph", seed % 8 == 3 ? random_quantized_graph : random_graph, &subject);
+    const bool rows = run->options.rows || seed % 8 == 5;
+    KilnModule *(*make)(uint64_t) = rows            ? random_rows_graph
+                                    : seed % 8 == 3 ? random_quantized_graph
+                                                    : random_graph;
+    g_autoptr(KilnModule) module = make_graph(run, seed, "graph", make, &subject);
     if (!module)
         return;
     if (run->options.ways) {
         try_ways(run, &subject, seed);
         return;
+    }
+    if (rows && !run->options.passes) {
+        g_autoptr(Property) programs = property_new_programs(seed);
+        programs->flow_seen = &run->flow;
+        try_property(run, programs, &subject, seed, NULL);
+        if (RANDOM_ROWS_OF_DATA(seed))
+            return;
     }
     for (guint i = 0; i < run->properties->len; i++)
         try_property(run, g_ptr_array_index(run->properties, i), &subject, seed,
@@ -425,6 +437,8 @@ main(int argc, char **argv)
           NULL },
         { "flow", 0, 0, G_OPTION_ARG_NONE, &options->flow,
           "only nests of branches, loops and scans", NULL },
+        { "rows", 0, 0, G_OPTION_ARG_NONE, &options->rows,
+          "only graphs that draw from every operator and element type", NULL },
         { "print", 0, 0, G_OPTION_ARG_NONE, &options->print, "graphs as text, nothing is tried",
           NULL },
         { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },

@@ -93,6 +93,14 @@ property_new_flow(uint64_t seed)
     return property;
 }
 
+Property *
+property_new_programs(uint64_t seed)
+{
+    Property *property = property_new_whole("programs on ref and cpu", seed);
+    property->flow = true;
+    return property;
+}
+
 void
 property_free(Property *property)
 {

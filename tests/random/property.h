@@ -46,6 +46,8 @@ Property *property_new_qdq(uint64_t seed);
 Property *property_new_open(uint64_t seed);
 /** Branches, loops and scans run as the reference says. */
 Property *property_new_flow(uint64_t seed);
+/** The same of any other graph. */
+Property *property_new_programs(uint64_t seed);
 /** Parses and copies @passes. The numerics class is that of these passes. Fails if they do not
  * parse. */
 Property *property_new(const char *passes, GError **error);
