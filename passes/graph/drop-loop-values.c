@@ -24,6 +24,7 @@
 #include "graph/module/flow.h"
 #include "graph/op/flow.h"
 #include "passes/pass.h"
+#include "passes/query/loop_view.h"
 
 #include <string.h>
 
@@ -116,20 +117,6 @@ need_operands(Loop *loop, const KilnNode *node)
         need(loop, g_ptr_array_index(captures, i));
 }
 
-static bool
-has_effect(const KilnNode *node)
-{
-    if (kiln_op_info(node->op)->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE))
-        return node->op != KILN_OP_return;
-    kiln_foreach_region (region, node) {
-        kiln_foreach_node (inner, region) {
-            if (has_effect(inner))
-                return true;
-        }
-    }
-    return false;
-}
-
 static void
 need_result(Loop *loop, uint32_t r)
 {
@@ -162,7 +149,7 @@ find_needed(Loop *loop)
             need_result(loop, r);
     }
     kiln_foreach_node (inner, loop->body) {
-        if (has_effect(inner))
+        if (kiln_node_has_effect(inner))
             need_operands(loop, inner);
     }
     follow(loop);

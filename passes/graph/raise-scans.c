@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raise-scans: what a scan or counted loop computes step by step is computed by one operator.
+ *
+ *     s0  x: f32[n,4]                     s0  x
+ *      |  |                                |  |
+ *     scan body(%s, %row) {             unsqueeze
+ *       t = add(s, row)        =>          |  |
+ *       return t, t                       concat
+ *     }                                     |
+ *      |  |                              cum_sum
+ *                                         / \
+ *                                    last    [1:]
+ *
+ *     scan body(%row) {
+ *       t = exp(row)           =>        exp(x)
+ *       return t
+ *     }
+ *
+ *   raise-running-sum       a state that each iteration adds to
+ *   raise-running-product   a state that each iteration multiplies
+ *   raise-map               a stacked result of element-wise operators and products of matrices
+ *
+ * What is added or multiplied lifts: it is computed for all iterations at once, from operands that
+ * are scanned, from rows that a loop gathers by its number, and from what comes from around
+ * (passes/query/lift.h). So do results that read the state. A state goes only if all results that
+ * are left do without it. A state that begins with the neutral number needs no concat. A sum of
+ * which only the last value is read is a `reduce_sum`.
+ *
+ * The order of the operands stays: rows of an operand that is scanned backwards are taken from the
+ * last one on. Kernels keep running numbers of floats in double, and the loop rounds each of them.
+ * So a float that leaves its range on the way, or vanishes, may come back here. Integers wrap, and
+ * keep their bits. Element-wise operators keep theirs.
+ *
+ * requires nothing, preserves nothing; class U. Runs behind close-loop-inductions, in front of
+ * unroll-short-loops. drop-loop-values removes states and loops that nothing reads any more. */
+#include "graph/function.h"
+#include "graph/module/flow_types.h"
+#include "graph/op/additive.h"
+#include "graph/op/concat.h"
+#include "graph/op/flow.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "passes/pass.h"
+#include "passes/query/lift.h"
+#include "passes/query/literal.h"
+
+#include <math.h>
+
+/* State @k of a loop. */
+typedef struct {
+    KilnPassContext *context;
+    const KilnLoopView *loop;
+    KilnLift *lift;
+    uint32_t k;
+    KilnOp op; /* add or mul */
+    KilnValue *start, *argument, *next, *result;
+    KilnValue *term; /* of the body: what an iteration adds */
+} Running;
+
+/* --- running sums and products --- */
+
+static bool
+find_term(Running *x)
+{
+    const KilnNode *update = x->next->def;
+    if (!update || update->function != x->loop->body ||
+        (update->op != KILN_OP_add && update->op != KILN_OP_mul))
+        return false;
+    KilnValue *a = update->operands[0].value, *b = update->operands[1].value;
+    x->op = update->op;
+    x->term = a == x->argument ? b : b == x->argument ? a : NULL;
+    return x->term != NULL;
+}
+
+static bool
+has_kernel(KilnDType dtype)
+{
+    return dtype == KILN_DTYPE_f32 || dtype == KILN_DTYPE_f64 || dtype == KILN_DTYPE_i32 ||
+           dtype == KILN_DTYPE_i64 || dtype == KILN_DTYPE_u32 || dtype == KILN_DTYPE_u64;
+}
+
+static bool
+may_raise(Running *x, const char *rule)
+{
+    KilnPassContext *context = x->context;
+    const KilnType *type = &x->argument->type;
+    PASS_GUARD(dtype, has_kernel(type->dtype) && !type->quant);
+    PASS_GUARD(term_lifts, kiln_lift_can(x->lift, x->term));
+    PASS_GUARD(same_shape,
+               kiln_loop_keeps_type(x->loop, x->k) && kiln_type_equal(&x->term->type, type));
+    kiln_lift_assume(x->lift, x->argument);
+    kiln_lift_assume(x->lift, x->next);
+    PASS_GUARD(others_do_without, !kiln_lift_leaves_need(x->lift, &x->k, 1));
+    return true;
+}
+
+/* Rows [@begin, @end) of @value, of @type. */
+static KilnValue *
+build_rows(KilnNode *before, KilnValue *value, int64_t begin, int64_t end, GError **error)
+{
+    const int64_t axis = 0;
+    KilnFunction *function = before->function;
+    KilnValue *operands[] = { value, kiln_build_ints(function, before, &begin, 1),
+                              kiln_build_ints(function, before, &end, 1),
+                              kiln_build_ints(function, before, &axis, 1) };
+    return kiln_build(function, before, KILN_OP_slice, NULL, operands, G_N_ELEMENTS(operands),
+                      error);
+}
+
+static KilnValue *
+build_axis_op(KilnNode *before, KilnOp op, const void *attrs, KilnValue *value, GError **error)
+{
+    const int64_t axis = 0;
+    KilnValue *operands[] = { value, kiln_build_ints(before->function, before, &axis, 1) };
+    return kiln_build(before->function, before, op, attrs, operands, 2, error);
+}
+
+static KilnValue *
+build_running(const Running *x, KilnValue *rows, bool exclusive, GError **error)
+{
+    /* The attributes of cum_prod are the same. */
+    const KilnAttrs_cum_sum attrs = { .exclusive = exclusive, .reverse = x->lift->reverse };
+    KilnNode *before = x->loop->node;
+    const KilnType scalar = kiln_type_scalar(KILN_DTYPE_i64);
+    KilnValue *operands[] = { rows, kiln_literal_build_splat(before->function, before, "axis",
+                                                             &scalar, 0) };
+    return kiln_build(before->function, before,
+                      x->op == KILN_OP_add ? KILN_OP_cum_sum : KILN_OP_cum_prod, &attrs, operands,
+                      2, error);
+}
+
+/* @rows with the first value of the state in front of what comes first. */
+static KilnValue *
+build_begun(const Running *x, KilnValue *rows, GError **error)
+{
+    KilnNode *before = x->loop->node;
+    KilnValue *first = build_axis_op(before, KILN_OP_unsqueeze, NULL, x->start, error);
+    KilnValue *forward[] = { first, rows }, *backward[] = { rows, first };
+    const KilnAttrs_concat attrs = { .axis = 0 };
+    return first ? kiln_build(before->function, before, KILN_OP_concat, &attrs,
+                              x->lift->reverse ? backward : forward, 2, error)
+                 : NULL;
+}
+
+/* True where the state begins with the number that changes nothing. */
+static bool
+begins_neutral(const Running *x)
+{
+    double number;
+    return kiln_value_uniform(x->start, &number) && number == (x->op == KILN_OP_add ? 0 : 1) &&
+           !signbit(number);
+}
+
+/* Only the last value of the state is read. */
+static bool
+is_total(const Running *x)
+{
+    for (uint32_t r = x->loop->carried; r < x->loop->node->n_results; r++) {
+        if (x->loop->node->results[r].n_uses &&
+            kiln_loop_reads(x->loop, kiln_loop_returned(x->loop, r), x->k))
+            return false;
+    }
+    return x->op == KILN_OP_add;
+}
+
+static bool
+build_total(const Running *x, KilnValue *rows, GError **error)
+{
+    const KilnAttrs_reduce_sum attrs = { .keepdims = false };
+    KilnValue *all = begins_neutral(x) ? rows : build_begun(x, rows, error);
+    KilnValue *sum =
+        all ? build_axis_op(x->loop->node, KILN_OP_reduce_sum, &attrs, all, error) : NULL;
+    if (sum)
+        kiln_value_replace(x->result, sum);
+    return sum != NULL;
+}
+
+/* Gives the state before and after each iteration to the lift. False fails. */
+static bool
+build_states(const Running *x, KilnValue *rows, GError **error)
+{
+    KilnNode *before = x->loop->node;
+    const bool last = x->result->n_uses > 0, reverse = x->lift->reverse;
+    const bool plain = begins_neutral(x) && (!last || kiln_loop_runs(before));
+    KilnValue *all = plain ? rows : build_begun(x, rows, error);
+    KilnValue *running = all ? build_running(x, all, false, error) : NULL;
+    KilnValue *after = running, *ahead = NULL;
+    if (running && plain) {
+        ahead = build_running(x, rows, true, error);
+    } else if (running) {
+        KilnValue *head = build_rows(before, running, 0, -1, error);
+        KilnValue *tail = build_rows(before, running, 1, G_MAXINT64, error);
+        after = reverse ? head : tail;
+        ahead = reverse ? tail : head;
+    }
+    if (!after || !ahead)
+        return false;
+    kiln_lift_give(x->lift, x->next, after);
+    kiln_lift_give(x->lift, x->argument, ahead);
+    if (!last)
+        return true;
+    KilnValue *row = build_rows(before, running, reverse ? 0 : -1, reverse ? 1 : G_MAXINT64, error);
+    KilnValue *end = row ? build_axis_op(before, KILN_OP_squeeze, NULL, row, error) : NULL;
+    if (end)
+        kiln_value_replace(x->result, end);
+    return end != NULL;
+}
+
+/* --- results --- */
+
+/* Nodes that were built in front of @node, behind @mark, and that nothing reads. */
+static void
+drop_unread(KilnNode *node, const KilnNode *mark)
+{
+    for (KilnNode *at = node->previous, *previous; at && at != mark; at = previous) {
+        previous = at->previous;
+        if (kiln_node_is_dead(at))
+            kiln_node_remove(at);
+    }
+}
+
+static gboolean
+raise_state(const Running *x, GError **error)
+{
+    KilnNode *node = x->loop->node;
+    const KilnNode *mark = node->previous;
+    KilnValue *rows = kiln_lift_build(x->lift, x->term, error);
+    if (!rows)
+        return FALSE;
+    const bool total = is_total(x);
+    if (total ? !build_total(x, rows, error) : !build_states(x, rows, error))
+        return FALSE;
+    if (!total && !kiln_lift_replace_stacks(x->lift, x->k, error))
+        return FALSE;
+    drop_unread(node, mark);
+    return TRUE;
+}
+
+static gboolean
+raise_states(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+{
+    for (uint32_t k = 0; k < loop->carried; k++) {
+        g_auto(KilnLift) lift = { 0 };
+        Running x = { .context = context,
+                      .loop = loop,
+                      .lift = &lift,
+                      .k = k,
+                      .start = kiln_loop_operand(loop, k),
+                      .argument = kiln_loop_argument(loop, k),
+                      .next = kiln_loop_returned(loop, k),
+                      .result = &loop->node->results[k] };
+        if (!find_term(&x))
+            continue;
+        const char *rule = x.op == KILN_OP_add ? "raise-running-sum" : "raise-running-product";
+        kiln_lift_init(&lift, loop, kiln_loop_scan_reverse(loop));
+        if (!kiln_lift_is_read(&lift, k) || !may_raise(&x, rule))
+            continue;
+        kiln_pass_note(context, rule, "%s of %s", x.argument->name, kiln_node_label(loop->node));
+        *changed = true;
+        if (!raise_state(&x, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- maps --- */
+
+static bool
+may_lift(KilnPassContext *context, const KilnLoopView *loop, const KilnLift *lift, uint32_t r)
+{
+    static const char rule[] = "raise-map";
+    const KilnValue *value = kiln_loop_returned(loop, r);
+    if (!loop->node->results[r].n_uses || !kiln_loop_makes(loop, value))
+        return false;
+    PASS_GUARD(lifts, kiln_lift_can_stack(lift, r));
+    PASS_GUARD(for_the_stack, !value->def || value->n_uses == 1);
+    kiln_pass_note(context, rule, "%s of %s", value->name, kiln_node_label(loop->node));
+    return true;
+}
+
+static gboolean
+raise_maps(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+{
+    for (uint32_t r = loop->carried; r < loop->node->n_results; r++) {
+        g_auto(KilnLift) lift = { 0 };
+        kiln_lift_init(&lift, loop, kiln_loop_stack_reverse(loop, r));
+        if (!may_lift(context, loop, &lift, r))
+            continue;
+        *changed = true;
+        if (!kiln_lift_replace_stack(&lift, r, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+GRAPH_PASS(raise_scans);
+
+gboolean
+kiln_pass_raise_scans(KilnFunction *function, KilnPassContext *context, bool *changed,
+                      GError **error)
+{
+    KilnLoopView loop;
+    *changed = false;
+    if (!function->n_region_nodes)
+        return TRUE;
+    kiln_foreach_node_safe (node, function) {
+        if (kiln_loop_view(node, &loop) && (!raise_states(context, &loop, changed, error) ||
+                                            !raise_maps(context, &loop, changed, error)))
+            return FALSE;
+    }
+    return TRUE;
+}
