@@ -43,6 +43,8 @@ enum {
     MOST_ELEMENTS = 64
 };
 
+static const char rule[] = "close-induction";
+
 /* Carried value @k of a loop. */
 typedef struct {
     KilnPassContext *context;
@@ -66,6 +68,7 @@ find_step(Induction *x)
         return false;
     KilnValue *a = update->operands[0].value, *b = update->operands[1].value;
     x->op = update->op;
+    x->step = NULL;
     if (a == x->argument)
         x->step = b;
     else if (b == x->argument && update->op == KILN_OP_add)
@@ -75,11 +78,13 @@ find_step(Induction *x)
 
 /* The value follows the number of the iteration, one iteration behind. */
 static bool
-is_counter(const Induction *x)
+is_counter(Induction *x)
 {
     const KilnValue *number = kiln_loop_number(&x->loop);
     const KilnNode *update = x->next->def;
     double first, added = 0;
+    x->op = KILN_OP_add;
+    x->step = NULL;
     if (!number || x->start->type.rank != 0 || !kiln_value_uniform(x->start, &first))
         return false;
     if (x->next != number) {
@@ -137,16 +142,11 @@ is_index_like(const KilnType *type)
 }
 
 static bool
-may_close(Induction *x, const char **out_rule)
+may_close(Induction *x)
 {
     KilnPassContext *context = x->context;
-    const char *rule = *out_rule = "close-induction";
-    if (!find_step(x)) {
-        rule = *out_rule = "close-counter";
-        if (!is_counter(x))
-            return false;
-        x->op = KILN_OP_add;
-    }
+    if (!find_step(x) && !is_counter(x))
+        return false;
     x->read = body_reads(x);
     if (!x->read && !x->result->n_uses)
         return false;
@@ -243,16 +243,15 @@ close_all(KilnPassContext *context, KilnNode *node, bool *changed, GError **erro
     if (!kiln_loop_view(node, &x.loop))
         return TRUE;
     for (uint32_t k = 0; k < x.loop.carried; k++) {
-        const char *rule;
         x.k = k;
-        x.step = NULL;
         x.start = kiln_loop_operand(&x.loop, k);
         x.argument = kiln_loop_argument(&x.loop, k);
         x.next = kiln_loop_returned(&x.loop, k);
         x.result = &node->results[k];
-        if (!may_close(&x, &rule))
+        if (!may_close(&x))
             continue;
-        kiln_pass_note(context, rule, "%s of %s", x.argument->name, kiln_node_label(node));
+        kiln_pass_note(context, x.step ? rule : "close-counter", "%s of %s", x.argument->name,
+                       kiln_node_label(node));
         *changed = true;
         if (!close_one(&x, error))
             return FALSE;

@@ -36,12 +36,15 @@
 #include "passes/query/gates.h"
 #include "passes/query/lift.h"
 #include "passes/query/literal.h"
+#include "passes/query/loop_view.h"
 
 #include <string.h>
 
 enum {
     MOST_GATES = 4
 };
+
+static const char rule[] = "raise-recurrent";
 
 /* A cell in the body of a loop. */
 typedef struct {
@@ -292,7 +295,7 @@ is_read(const Cell *cell)
 }
 
 static bool
-may_raise(Cell *cell, const char *rule)
+may_raise(Cell *cell)
 {
     KilnPassContext *context = cell->context;
     const KilnType *type = &carried(cell, 0)->type;
@@ -438,19 +441,19 @@ raise_cell(KilnPassContext *context, const KilnLoopView *loop, uint32_t h, bool 
            GError **error)
 {
     const KilnNode *last = kiln_loop_returned(loop, h)->def;
-    const CellRule *rule = NULL;
+    const CellRule *row = NULL;
     for (size_t i = 0; last && i < G_N_ELEMENTS(cell_rules); i++) {
         if (cell_rules[i].last == last->op && last->function == loop->body)
-            rule = &cell_rules[i];
+            row = &cell_rules[i];
     }
-    if (!rule)
+    if (!row)
         return TRUE;
     g_auto(KilnLift) lift = { 0 };
     Cell cell = { .context = context, .loop = loop, .lift = &lift, .states = { h }, .n_states = 1 };
     kiln_lift_init(&lift, loop, kiln_loop_scan_reverse(loop));
-    if (!lift.length || !rule->find(&cell) || !is_read(&cell) || !may_raise(&cell, rule->name))
+    if (!lift.length || !row->find(&cell) || !is_read(&cell) || !may_raise(&cell))
         return TRUE;
-    kiln_pass_note(context, rule->name, "%s of %s", carried(&cell, 0)->name,
+    kiln_pass_note(context, row->name, "%s of %s", carried(&cell, 0)->name,
                    kiln_node_label(loop->node));
     *changed = true;
     return raise_one(&cell, error);

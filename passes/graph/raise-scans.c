@@ -16,9 +16,8 @@
  *       return t
  *     }
  *
- *   raise-running-sum       a state that each iteration adds to
- *   raise-running-product   a state that each iteration multiplies
- *   raise-map               a stacked result of element-wise operators and products of matrices
+ *   raise-running   a state that each iteration adds to, or multiplies
+ *   raise-map       a stacked result of element-wise operators and products of matrices
  *
  * What is added or multiplied lifts: it is computed for all iterations at once, from operands that
  * are scanned, from rows that a loop gathers by its number, and from what comes from around
@@ -45,6 +44,7 @@
 #include "passes/pass.h"
 #include "passes/query/lift.h"
 #include "passes/query/literal.h"
+#include "passes/query/loop_view.h"
 
 #include <math.h>
 
@@ -82,8 +82,9 @@ has_kernel(KilnDType dtype)
 }
 
 static bool
-may_raise(Running *x, const char *rule)
+may_raise(Running *x)
 {
+    static const char rule[] = "raise-running";
     KilnPassContext *context = x->context;
     const KilnType *type = &x->argument->type;
     PASS_GUARD(dtype, has_kernel(type->dtype) && !type->quant);
@@ -253,11 +254,11 @@ raise_states(KilnPassContext *context, const KilnLoopView *loop, bool *changed, 
                       .result = &loop->node->results[k] };
         if (!find_term(&x))
             continue;
-        const char *rule = x.op == KILN_OP_add ? "raise-running-sum" : "raise-running-product";
         kiln_lift_init(&lift, loop, kiln_loop_scan_reverse(loop));
-        if (!kiln_lift_is_read(&lift, k) || !may_raise(&x, rule))
+        if (!kiln_lift_is_read(&lift, k) || !may_raise(&x))
             continue;
-        kiln_pass_note(context, rule, "%s of %s", x.argument->name, kiln_node_label(loop->node));
+        kiln_pass_note(context, "raise-running", "%s of %s", x.argument->name,
+                       kiln_node_label(loop->node));
         *changed = true;
         if (!raise_state(&x, error))
             return FALSE;

@@ -8,6 +8,7 @@
 #include "graph/op/reshape.h"
 #include "graph/op/transpose.h"
 #include "passes/query/literal.h"
+#include "passes/query/loop_view.h"
 #include "passes/query/movement.h"
 
 enum {

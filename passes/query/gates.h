@@ -5,6 +5,8 @@
 #ifndef KILN_PASSES_QUERY_GATES_H
 #define KILN_PASSES_QUERY_GATES_H
 
+#include "graph/graph.h"
+#include "graph/kiln-types.h"
 #include "passes/query/lift.h"
 
 enum {

@@ -12,6 +12,9 @@
 #ifndef KILN_PASSES_QUERY_LIFT_H
 #define KILN_PASSES_QUERY_LIFT_H
 
+#include "graph/dim.h"
+#include "graph/graph.h"
+#include "graph/type.h"
 #include "passes/query/loop_view.h"
 
 typedef struct {

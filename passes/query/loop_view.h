@@ -9,7 +9,7 @@
 #ifndef KILN_PASSES_QUERY_LOOP_VIEW_H
 #define KILN_PASSES_QUERY_LOOP_VIEW_H
 
-#include "graph/module.h"
+#include "graph/graph.h"
 
 typedef struct {
     KilnNode *node;
