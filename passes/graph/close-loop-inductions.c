@@ -28,16 +28,14 @@
  * out of bodies, and in front of drop-loop-values. */
 #include "graph/function.h"
 #include "graph/module/flow_types.h"
-#include "graph/op/additive.h"
-#include "graph/op/bounds.h"
-#include "graph/op/cast.h"
 #include "graph/op/flow.h"
-#include "graph/op/generate.h"
-#include "graph/op/multiplicative.h"
 #include "passes/pass.h"
+#include "passes/query/by_name.h"
 #include "passes/query/literal.h"
 #include "passes/query/loop_view.h"
 #include "passes/query/movement.h"
+
+#include <string.h>
 
 enum {
     MOST_ELEMENTS = 64
@@ -52,7 +50,7 @@ typedef struct {
     uint32_t k;
     KilnValue *start, *argument, *next, *result;
     KilnValue *step; /* NULL: 1 */
-    KilnOp op;       /* add or sub */
+    const char *op;  /* add or sub */
     bool read;       /* by the body, for more than the next value */
 } Induction;
 
@@ -63,15 +61,15 @@ static bool
 find_step(Induction *x)
 {
     const KilnNode *update = x->next->def;
-    if (!update || update->function != x->loop.body ||
-        (update->op != KILN_OP_add && update->op != KILN_OP_sub))
+    const bool adds = kiln_node_is(update, "add");
+    if ((!adds && !kiln_node_is(update, "sub")) || update->function != x->loop.body)
         return false;
     KilnValue *a = update->operands[0].value, *b = update->operands[1].value;
-    x->op = update->op;
+    x->op = adds ? "add" : "sub";
     x->step = NULL;
     if (a == x->argument)
         x->step = b;
-    else if (b == x->argument && update->op == KILN_OP_add)
+    else if (b == x->argument && adds)
         x->step = a;
     return x->step != NULL;
 }
@@ -83,12 +81,12 @@ is_counter(Induction *x)
     const KilnValue *number = kiln_loop_number(&x->loop);
     const KilnNode *update = x->next->def;
     double first, added = 0;
-    x->op = KILN_OP_add;
+    x->op = "add";
     x->step = NULL;
     if (!number || x->start->type.rank != 0 || !kiln_value_uniform(x->start, &first))
         return false;
     if (x->next != number) {
-        if (!update || update->op != KILN_OP_add)
+        if (!kiln_node_is(update, "add"))
             return false;
         const KilnValue *a = update->operands[0].value, *b = update->operands[1].value;
         if ((a != number || !kiln_value_uniform(b, &added)) &&
@@ -183,15 +181,16 @@ build_trips(const KilnLoopView *loop, KilnNode *before, GError **error)
         KilnValue *limit = as_scalar(before, loop->node->operands[0].value, error);
         if (!limit)
             return NULL;
-        KilnValue *operands[] = { limit, kiln_literal_build_splat(before->function, before, "zero",
-                                                                  &limit->type, 0) };
-        return kiln_build(before->function, before, KILN_OP_max, NULL, operands, 2, error);
+        KilnValue *zero =
+            kiln_literal_build_splat(before->function, before, "zero", &limit->type, 0);
+        return kiln_build_pair(before, "max", limit, zero, error);
     }
     const int axis =
         scan ? kiln_type_axis(&of->type, kiln_ints_at(scan->scan_input_axes, 0, 0)) : 0;
-    const KilnAttrs_shape attrs = { .start = axis,
-                                    .end = axis + 1 == of->type.rank ? G_MAXINT64 : axis + 1 };
-    KilnValue *dims = kiln_build(before->function, before, KILN_OP_shape, &attrs, &of, 1, error);
+    const int64_t end = axis + 1 == of->type.rank ? G_MAXINT64 : axis + 1;
+    const KilnNamed shape = { "shape",
+                              { KILN_NAMED(INT, "start", axis), KILN_NAMED(INT, "end", end) } };
+    KilnValue *dims = kiln_build_named(before, &shape, &of, 1, error);
     return dims ? as_scalar(before, dims, error) : NULL;
 }
 
@@ -199,22 +198,18 @@ build_trips(const KilnLoopView *loop, KilnNode *before, GError **error)
 static KilnValue *
 build_closed(const Induction *x, KilnNode *before, KilnValue *number, GError **error)
 {
-    KilnFunction *function = before->function;
     const KilnType *type = &x->argument->type;
     double step = 1, start;
     KilnValue *far = number;
     if (type->dtype != number->type.dtype) {
-        const KilnAttrs_cast attrs = kiln_cast_to(type->dtype);
-        far = kiln_build(function, before, KILN_OP_cast, &attrs, &number, 1, error);
+        const KilnNamed cast = { "cast", { KILN_NAMED(DTYPE, "to", type->dtype) } };
+        far = kiln_build_named(before, &cast, &number, 1, error);
     }
     if (far && x->step && (!kiln_value_uniform(x->step, &step) || step != 1))
-        far = kiln_build(function, before, KILN_OP_mul, NULL, (KilnValue *[]){ far, x->step }, 2,
-                         error);
-    const bool from_zero = far && x->op == KILN_OP_add && kiln_type_equal(&far->type, type) &&
+        far = kiln_build_pair(before, "mul", far, x->step, error);
+    const bool from_zero = far && strcmp(x->op, "add") == 0 && kiln_type_equal(&far->type, type) &&
                            kiln_value_uniform(x->start, &start) && start == 0;
-    return !far || from_zero ? far
-                             : kiln_build(function, before, x->op, NULL,
-                                          (KilnValue *[]){ x->start, far }, 2, error);
+    return !far || from_zero ? far : kiln_build_pair(before, x->op, x->start, far, error);
 }
 
 static gboolean

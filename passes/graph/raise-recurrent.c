@@ -26,13 +26,10 @@
  * states less often. Runs behind hoist-from-loops, and in front of raise-scans and of passes that
  * rewrite products. drop-loop-values removes the loop. */
 #include "graph/function.h"
-#include "graph/op/activation.h"
-#include "graph/op/additive.h"
 #include "graph/op/flow.h"
-#include "graph/op/multiplicative.h"
 #include "graph/op/recurrent.h"
-#include "graph/op/reshape.h"
 #include "passes/pass.h"
+#include "passes/query/by_name.h"
 #include "passes/query/gates.h"
 #include "passes/query/lift.h"
 #include "passes/query/literal.h"
@@ -63,15 +60,15 @@ typedef struct {
 
 /* The node of the body that computes @value, if it is of @op; else NULL. */
 static KilnNode *
-node_of(const Cell *cell, const KilnValue *value, KilnOp op)
+node_of(const Cell *cell, const KilnValue *value, const char *op)
 {
-    KilnNode *node = kiln_value_def_of(value, op);
-    return node && node->function == cell->loop->body ? node : NULL;
+    KilnNode *node = value->def;
+    return kiln_node_is(node, op) && node->function == cell->loop->body ? node : NULL;
 }
 
 /* The other operand of the node of @op that computes @value from @operand; NULL: none does. */
 static KilnValue *
-other_operand(const Cell *cell, const KilnValue *value, KilnOp op, const KilnValue *operand)
+other_operand(const Cell *cell, const KilnValue *value, const char *op, const KilnValue *operand)
 {
     const KilnNode *node = node_of(cell, value, op);
     if (!node)
@@ -81,7 +78,7 @@ other_operand(const Cell *cell, const KilnValue *value, KilnOp op, const KilnVal
 }
 
 static KilnValue *
-operand_of(const Cell *cell, const KilnValue *value, KilnOp op)
+operand_of(const Cell *cell, const KilnValue *value, const char *op)
 {
     const KilnNode *node = node_of(cell, value, op);
     return node ? node->operands[0].value : NULL;
@@ -104,11 +101,8 @@ static bool
 find_rnn(Cell *cell)
 {
     static const struct {
-        KilnOp op;
-        const char *name;
-    } rows[] = { { KILN_OP_tanh, "Tanh" },
-                 { KILN_OP_relu, "Relu" },
-                 { KILN_OP_sigmoid, "Sigmoid" } };
+        const char *op, *name;
+    } rows[] = { { "tanh", "Tanh" }, { "relu", "Relu" }, { "sigmoid", "Sigmoid" } };
     const KilnValue *next = kiln_loop_returned(cell->loop, cell->states[0]);
     cell->op = KILN_OP_rnn;
     cell->n_gates = 1;
@@ -124,10 +118,10 @@ find_rnn(Cell *cell)
 static bool
 find_lstm_input(Cell *cell, const KilnValue *product)
 {
-    const KilnNode *node = node_of(cell, product, KILN_OP_mul);
+    const KilnNode *node = node_of(cell, product, "mul");
     for (uint32_t i = 0; node && i < 2; i++) {
-        KilnValue *gate = operand_of(cell, node->operands[i].value, KILN_OP_sigmoid);
-        KilnValue *update = operand_of(cell, node->operands[1 - i].value, KILN_OP_tanh);
+        KilnValue *gate = operand_of(cell, node->operands[i].value, "sigmoid");
+        KilnValue *update = operand_of(cell, node->operands[1 - i].value, "tanh");
         if (gate && update)
             return set_gate(cell, 0, gate, carried(cell, 0)) &&
                    set_gate(cell, 3, update, carried(cell, 0));
@@ -154,8 +148,8 @@ static bool
 find_lstm_output(Cell *cell, const KilnNode *product)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        KilnValue *out = operand_of(cell, product->operands[1 - i].value, KILN_OP_sigmoid);
-        if (out && set_cell_state(cell, operand_of(cell, product->operands[i].value, KILN_OP_tanh)))
+        KilnValue *out = operand_of(cell, product->operands[1 - i].value, "sigmoid");
+        if (out && set_cell_state(cell, operand_of(cell, product->operands[i].value, "tanh")))
             return set_gate(cell, 1, out, carried(cell, 0));
     }
     return false;
@@ -166,16 +160,16 @@ static bool
 find_lstm(Cell *cell)
 {
     const KilnLoopView *loop = cell->loop;
-    const KilnNode *product = node_of(cell, kiln_loop_returned(loop, cell->states[0]), KILN_OP_mul);
+    const KilnNode *product = node_of(cell, kiln_loop_returned(loop, cell->states[0]), "mul");
     cell->op = KILN_OP_lstm;
     cell->n_gates = 4;
     if (!product || !find_lstm_output(cell, product))
         return false;
-    const KilnNode *sum = node_of(cell, kiln_loop_returned(loop, cell->states[1]), KILN_OP_add);
+    const KilnNode *sum = node_of(cell, kiln_loop_returned(loop, cell->states[1]), "add");
     for (uint32_t i = 0; sum && i < 2; i++) {
         const KilnValue *factor =
-            other_operand(cell, sum->operands[i].value, KILN_OP_mul, carried(cell, 1));
-        KilnValue *forget = factor ? operand_of(cell, factor, KILN_OP_sigmoid) : NULL;
+            other_operand(cell, sum->operands[i].value, "mul", carried(cell, 1));
+        KilnValue *forget = factor ? operand_of(cell, factor, "sigmoid") : NULL;
         if (forget)
             return set_gate(cell, 2, forget, carried(cell, 0)) &&
                    find_lstm_input(cell, sum->operands[1 - i].value);
@@ -187,14 +181,14 @@ find_lstm(Cell *cell)
 static bool
 find_gru_update(Cell *cell, const KilnValue *update)
 {
-    KilnValue *h = carried(cell, 0), *all = operand_of(cell, update, KILN_OP_tanh);
-    const KilnNode *sum = all ? node_of(cell, all, KILN_OP_add) : NULL;
+    KilnValue *h = carried(cell, 0), *all = operand_of(cell, update, "tanh");
+    const KilnNode *sum = all ? node_of(cell, all, "add") : NULL;
     if (!all)
         return false;
     for (uint32_t i = 0; sum && i < 2; i++) { /* r (h · R + b') */
-        const KilnNode *product = node_of(cell, sum->operands[i].value, KILN_OP_mul);
+        const KilnNode *product = node_of(cell, sum->operands[i].value, "mul");
         for (uint32_t j = 0; product && j < 2; j++) {
-            KilnValue *reset = operand_of(cell, product->operands[j].value, KILN_OP_sigmoid);
+            KilnValue *reset = operand_of(cell, product->operands[j].value, "sigmoid");
             if (reset &&
                 kiln_gate_find(cell->lift, product->operands[1 - j].value, h, &cell->behind) &&
                 !cell->behind.input)
@@ -204,11 +198,11 @@ find_gru_update(Cell *cell, const KilnValue *update)
     }
     cell->behind = (KilnGate){ 0 };
     kiln_foreach_use (use, h) { /* (r h) · R */
-        if (use->user->op != KILN_OP_mul || use->user->function != cell->loop->body)
+        if (!kiln_node_is(use->user, "mul") || use->user->function != cell->loop->body)
             continue;
         const KilnValue *product = &use->user->results[0];
-        KilnValue *factor = other_operand(cell, product, KILN_OP_mul, h);
-        KilnValue *reset = factor ? operand_of(cell, factor, KILN_OP_sigmoid) : NULL;
+        KilnValue *factor = other_operand(cell, product, "mul", h);
+        KilnValue *reset = factor ? operand_of(cell, factor, "sigmoid") : NULL;
         if (reset && set_gate(cell, 2, all, product))
             return set_gate(cell, 1, reset, h);
     }
@@ -219,9 +213,9 @@ find_gru_update(Cell *cell, const KilnValue *update)
 static KilnValue *
 update_beside(const Cell *cell, const KilnValue *rest, const KilnValue *z)
 {
-    const KilnNode *product = node_of(cell, rest, KILN_OP_mul);
+    const KilnNode *product = node_of(cell, rest, "mul");
     for (uint32_t i = 0; product && i < 2; i++) {
-        const KilnNode *difference = node_of(cell, product->operands[i].value, KILN_OP_sub);
+        const KilnNode *difference = node_of(cell, product->operands[i].value, "sub");
         double one;
         if (difference && difference->operands[1].value == z &&
             kiln_value_uniform(difference->operands[0].value, &one) && one == 1)
@@ -234,9 +228,9 @@ update_beside(const Cell *cell, const KilnValue *rest, const KilnValue *z)
 static KilnValue *
 factor_of_difference(const Cell *cell, const KilnValue *product, const KilnValue *n)
 {
-    const KilnNode *node = node_of(cell, product, KILN_OP_mul);
+    const KilnNode *node = node_of(cell, product, "mul");
     for (uint32_t i = 0; node && i < 2; i++) {
-        const KilnNode *difference = node_of(cell, node->operands[i].value, KILN_OP_sub);
+        const KilnNode *difference = node_of(cell, node->operands[i].value, "sub");
         if (difference && difference->operands[0].value == carried(cell, 0) &&
             difference->operands[1].value == n)
             return node->operands[1 - i].value;
@@ -247,19 +241,18 @@ factor_of_difference(const Cell *cell, const KilnValue *product, const KilnValue
 static bool
 find_gru(Cell *cell)
 {
-    const KilnNode *sum =
-        node_of(cell, kiln_loop_returned(cell->loop, cell->states[0]), KILN_OP_add);
+    const KilnNode *sum = node_of(cell, kiln_loop_returned(cell->loop, cell->states[0]), "add");
     cell->op = KILN_OP_gru;
     cell->n_gates = 3;
     for (uint32_t i = 0; sum && i < 2; i++) {
         const KilnValue *rest = sum->operands[1 - i].value, *part = sum->operands[i].value;
-        const KilnValue *z = other_operand(cell, part, KILN_OP_mul, carried(cell, 0));
+        const KilnValue *z = other_operand(cell, part, "mul", carried(cell, 0));
         const KilnValue *n = z ? update_beside(cell, rest, z) : NULL;
         if (!n) {
             n = rest;
             z = factor_of_difference(cell, part, n);
         }
-        KilnValue *gate = z ? operand_of(cell, z, KILN_OP_sigmoid) : NULL;
+        KilnValue *gate = z ? operand_of(cell, z, "sigmoid") : NULL;
         if (gate && set_gate(cell, 0, gate, carried(cell, 0)))
             return find_gru_update(cell, n);
     }
@@ -310,13 +303,6 @@ may_raise(Cell *cell)
 }
 
 /* --- the operator --- */
-
-static KilnValue *
-build_shaped(KilnNode *before, KilnOp op, KilnValue *value, int64_t axis, GError **error)
-{
-    KilnValue *operands[] = { value, kiln_build_ints(before->function, before, &axis, 1) };
-    return kiln_build(before->function, before, op, NULL, operands, 2, error);
-}
 
 static const void *
 attrs_of(const Cell *cell, int64_t hidden, KilnAttrs_rnn *rnn, KilnAttrs_gru *gru,
@@ -376,8 +362,8 @@ build_operator(const Cell *cell, GError **error)
     if (!operands[2] || (has_bias(cell) && !(operands[3] = build_bias(cell, hidden, error))))
         return NULL;
     for (uint32_t s = 0; s < cell->n_states; s++) {
-        operands[5 + s] = build_shaped(before, KILN_OP_unsqueeze,
-                                       kiln_loop_operand(cell->loop, cell->states[s]), 0, error);
+        operands[5 + s] = kiln_build_along(
+            before, "unsqueeze", kiln_loop_operand(cell->loop, cell->states[s]), 0, error);
         if (!operands[5 + s])
             return NULL;
     }
@@ -404,14 +390,14 @@ raise_one(const Cell *cell, GError **error)
     for (uint32_t s = 0; s < cell->n_states; s++) {
         KilnValue *result = &node->results[cell->states[s]];
         KilnValue *last = result->n_uses
-                              ? build_shaped(node, KILN_OP_squeeze, &made->results[1 + s], 0, error)
+                              ? kiln_build_along(node, "squeeze", &made->results[1 + s], 0, error)
                               : NULL;
         if (last)
             kiln_value_replace(result, last);
         else if (result->n_uses)
             return FALSE;
     }
-    KilnValue *all = build_shaped(node, KILN_OP_squeeze, &made->results[0], 1, error);
+    KilnValue *all = kiln_build_along(node, "squeeze", &made->results[0], 1, error);
     if (!all)
         return FALSE;
     kiln_lift_give(cell->lift, kiln_loop_returned(loop, cell->states[0]), all);
@@ -426,14 +412,14 @@ raise_one(const Cell *cell, GError **error)
 
 typedef struct {
     const char *name;
-    KilnOp last; /* makes h' */
+    const char *last; /* makes h' */
     bool (*find)(Cell *cell);
 } CellRule;
 
 static const CellRule cell_rules[] = {
-    { "raise-rnn", KILN_OP_tanh, find_rnn },    { "raise-rnn", KILN_OP_relu, find_rnn },
-    { "raise-rnn", KILN_OP_sigmoid, find_rnn }, { "raise-lstm", KILN_OP_mul, find_lstm },
-    { "raise-gru", KILN_OP_add, find_gru },
+    { "raise-rnn", "tanh", find_rnn },    { "raise-rnn", "relu", find_rnn },
+    { "raise-rnn", "sigmoid", find_rnn }, { "raise-lstm", "mul", find_lstm },
+    { "raise-gru", "add", find_gru },
 };
 
 static gboolean
@@ -443,7 +429,7 @@ raise_cell(KilnPassContext *context, const KilnLoopView *loop, uint32_t h, bool 
     const KilnNode *last = kiln_loop_returned(loop, h)->def;
     const CellRule *row = NULL;
     for (size_t i = 0; last && i < G_N_ELEMENTS(cell_rules); i++) {
-        if (cell_rules[i].last == last->op && last->function == loop->body)
+        if (kiln_node_is(last, cell_rules[i].last) && last->function == loop->body)
             row = &cell_rules[i];
     }
     if (!row)

@@ -34,17 +34,12 @@
  * unroll-short-loops. drop-loop-values removes states and loops that nothing reads any more. */
 #include "graph/function.h"
 #include "graph/module/flow_types.h"
-#include "graph/op/additive.h"
-#include "graph/op/concat.h"
-#include "graph/op/flow.h"
-#include "graph/op/multiplicative.h"
-#include "graph/op/reduce.h"
-#include "graph/op/reshape.h"
-#include "graph/op/slice.h"
 #include "passes/pass.h"
+#include "passes/query/by_name.h"
 #include "passes/query/lift.h"
 #include "passes/query/literal.h"
 #include "passes/query/loop_view.h"
+#include "passes/query/movement.h"
 
 #include <math.h>
 
@@ -54,7 +49,7 @@ typedef struct {
     const KilnLoopView *loop;
     KilnLift *lift;
     uint32_t k;
-    KilnOp op; /* add or mul */
+    bool product; /* not a sum */
     KilnValue *start, *argument, *next, *result;
     KilnValue *term; /* of the body: what an iteration adds */
 } Running;
@@ -65,11 +60,10 @@ static bool
 find_term(Running *x)
 {
     const KilnNode *update = x->next->def;
-    if (!update || update->function != x->loop->body ||
-        (update->op != KILN_OP_add && update->op != KILN_OP_mul))
+    x->product = kiln_node_is(update, "mul");
+    if ((!x->product && !kiln_node_is(update, "add")) || update->function != x->loop->body)
         return false;
     KilnValue *a = update->operands[0].value, *b = update->operands[1].value;
-    x->op = update->op;
     x->term = a == x->argument ? b : b == x->argument ? a : NULL;
     return x->term != NULL;
 }
@@ -97,7 +91,7 @@ may_raise(Running *x)
     return true;
 }
 
-/* Rows [@begin, @end) of @value, of @type. */
+/* Rows [@begin, @end) of @value. */
 static KilnValue *
 build_rows(KilnNode *before, KilnValue *value, int64_t begin, int64_t end, GError **error)
 {
@@ -106,30 +100,21 @@ build_rows(KilnNode *before, KilnValue *value, int64_t begin, int64_t end, GErro
     KilnValue *operands[] = { value, kiln_build_ints(function, before, &begin, 1),
                               kiln_build_ints(function, before, &end, 1),
                               kiln_build_ints(function, before, &axis, 1) };
-    return kiln_build(function, before, KILN_OP_slice, NULL, operands, G_N_ELEMENTS(operands),
-                      error);
-}
-
-static KilnValue *
-build_axis_op(KilnNode *before, KilnOp op, const void *attrs, KilnValue *value, GError **error)
-{
-    const int64_t axis = 0;
-    KilnValue *operands[] = { value, kiln_build_ints(before->function, before, &axis, 1) };
-    return kiln_build(before->function, before, op, attrs, operands, 2, error);
+    return kiln_build_named(before, &(KilnNamed){ .op = "slice" }, operands, G_N_ELEMENTS(operands),
+                            error);
 }
 
 static KilnValue *
 build_running(const Running *x, KilnValue *rows, bool exclusive, GError **error)
 {
-    /* The attributes of cum_prod are the same. */
-    const KilnAttrs_cum_sum attrs = { .exclusive = exclusive, .reverse = x->lift->reverse };
     KilnNode *before = x->loop->node;
     const KilnType scalar = kiln_type_scalar(KILN_DTYPE_i64);
+    const KilnNamed running = { x->product ? "cum_prod" : "cum_sum",
+                                { KILN_NAMED(BOOL, "exclusive", exclusive),
+                                  KILN_NAMED(BOOL, "reverse", x->lift->reverse) } };
     KilnValue *operands[] = { rows, kiln_literal_build_splat(before->function, before, "axis",
                                                              &scalar, 0) };
-    return kiln_build(before->function, before,
-                      x->op == KILN_OP_add ? KILN_OP_cum_sum : KILN_OP_cum_prod, &attrs, operands,
-                      2, error);
+    return kiln_build_named(before, &running, operands, 2, error);
 }
 
 /* @rows with the first value of the state in front of what comes first. */
@@ -137,11 +122,10 @@ static KilnValue *
 build_begun(const Running *x, KilnValue *rows, GError **error)
 {
     KilnNode *before = x->loop->node;
-    KilnValue *first = build_axis_op(before, KILN_OP_unsqueeze, NULL, x->start, error);
+    KilnValue *first = kiln_build_along(before, "unsqueeze", x->start, 0, error);
     KilnValue *forward[] = { first, rows }, *backward[] = { rows, first };
-    const KilnAttrs_concat attrs = { .axis = 0 };
-    return first ? kiln_build(before->function, before, KILN_OP_concat, &attrs,
-                              x->lift->reverse ? backward : forward, 2, error)
+    return first ? kiln_join_build(before->function, before, x->lift->reverse ? backward : forward,
+                                   2, 0, error)
                  : NULL;
 }
 
@@ -150,7 +134,7 @@ static bool
 begins_neutral(const Running *x)
 {
     double number;
-    return kiln_value_uniform(x->start, &number) && number == (x->op == KILN_OP_add ? 0 : 1) &&
+    return kiln_value_uniform(x->start, &number) && number == (x->product ? 1 : 0) &&
            !signbit(number);
 }
 
@@ -163,16 +147,18 @@ is_total(const Running *x)
             kiln_loop_reads(x->loop, kiln_loop_returned(x->loop, r), x->k))
             return false;
     }
-    return x->op == KILN_OP_add;
+    return !x->product;
 }
 
 static bool
 build_total(const Running *x, KilnValue *rows, GError **error)
 {
-    const KilnAttrs_reduce_sum attrs = { .keepdims = false };
-    KilnValue *all = begins_neutral(x) ? rows : build_begun(x, rows, error);
-    KilnValue *sum =
-        all ? build_axis_op(x->loop->node, KILN_OP_reduce_sum, &attrs, all, error) : NULL;
+    const int64_t axis = 0;
+    KilnNode *before = x->loop->node;
+    const KilnNamed total = { "reduce_sum", { KILN_NAMED(BOOL, "keepdims", false) } };
+    KilnValue *operands[] = { begins_neutral(x) ? rows : build_begun(x, rows, error),
+                              kiln_build_ints(before->function, before, &axis, 1) };
+    KilnValue *sum = operands[0] ? kiln_build_named(before, &total, operands, 2, error) : NULL;
     if (sum)
         kiln_value_replace(x->result, sum);
     return sum != NULL;
@@ -203,7 +189,7 @@ build_states(const Running *x, KilnValue *rows, GError **error)
     if (!last)
         return true;
     KilnValue *row = build_rows(before, running, reverse ? 0 : -1, reverse ? 1 : G_MAXINT64, error);
-    KilnValue *end = row ? build_axis_op(before, KILN_OP_squeeze, NULL, row, error) : NULL;
+    KilnValue *end = row ? kiln_build_along(before, "squeeze", row, 0, error) : NULL;
     if (end)
         kiln_value_replace(x->result, end);
     return end != NULL;

@@ -2,11 +2,7 @@
 #include "passes/query/gates.h"
 
 #include "graph/node.h"
-#include "graph/op/additive.h"
-#include "graph/op/concat.h"
-#include "graph/op/matmul.h"
-#include "graph/op/reshape.h"
-#include "graph/op/transpose.h"
+#include "passes/query/by_name.h"
 #include "passes/query/literal.h"
 #include "passes/query/loop_view.h"
 #include "passes/query/movement.h"
@@ -80,7 +76,7 @@ static bool
 find_product(const Search *search, const KilnNode *node, bool transposed, Span span)
 {
     KilnValue *left = node->operands[0].value, *right = node->operands[1].value;
-    const KilnNode *join = kiln_value_def_of(left, KILN_OP_concat);
+    const KilnNode *join = kiln_node_is(left->def, "concat") ? left->def : NULL;
     KilnGateBlock block = { .value = right,
                             .transposed = transposed,
                             .column = span.column,
@@ -105,11 +101,14 @@ find_product(const Search *search, const KilnNode *node, bool transposed, Span s
 static bool
 find_gemm(const Search *search, const KilnNode *node, Span span, int depth)
 {
-    const KilnAttrs_gemm *attrs = kiln_attrs(node, gemm);
     KilnValue *bias = kiln_node_operand(node, 2);
-    if (attrs->transA || attrs->alpha != 1 || (bias && attrs->beta != 1))
+    const bool *turned[] = { kiln_attr_field(node, "transA", KILN_ATTR_BOOL),
+                             kiln_attr_field(node, "transB", KILN_ATTR_BOOL) };
+    const float *alpha = kiln_attr_field(node, "alpha", KILN_ATTR_FLOAT);
+    const float *beta = kiln_attr_field(node, "beta", KILN_ATTR_FLOAT);
+    if (*turned[0] || *alpha != 1 || (bias && *beta != 1))
         return false;
-    return find_product(search, node, attrs->transB, span) &&
+    return find_product(search, node, *turned[1], span) &&
            (!bias || find(search, (Span){ bias, span.column, span.columns }, depth));
 }
 
@@ -138,16 +137,11 @@ find(const Search *search, Span span, int depth)
         return part.axis == part.source->type.rank - 1 &&
                find(search, (Span){ part.source, span.column + part.begin, span.columns },
                     depth + 1);
-    switch (node->op) {
-    case KILN_OP_add:
+    if (kiln_node_is(node, "add"))
         return find_sum(search, node, span, depth + 1);
-    case KILN_OP_gemm:
+    if (kiln_node_is(node, "gemm"))
         return find_gemm(search, node, span, depth + 1);
-    case KILN_OP_matmul:
-        return find_product(search, node, false, span);
-    default:
-        return false;
-    }
+    return kiln_node_is(node, "matmul") && find_product(search, node, false, span);
 }
 
 bool
@@ -186,12 +180,8 @@ build_matrix(KilnNode *before, const KilnGateBlock *block, GError **error)
 static KilnValue *
 build_joined(KilnNode *before, KilnValue *const *parts, uint32_t n, GError **error)
 {
-    const int64_t axis = 0;
     KilnValue *joined = kiln_join_build(before->function, before, parts, n, 0, error);
-    KilnValue *operands[] = { joined, kiln_build_ints(before->function, before, &axis, 1) };
-    return joined
-               ? kiln_build(before->function, before, KILN_OP_unsqueeze, NULL, operands, 2, error)
-               : NULL;
+    return joined ? kiln_build_along(before, "unsqueeze", joined, 0, error) : NULL;
 }
 
 KilnValue *
@@ -230,8 +220,7 @@ build_bias(KilnNode *before, const KilnGate *gate, const KilnType *type, GError 
     for (uint32_t i = 0; i < gate->n_bias; i++) {
         KilnValue *term = build_term(before, &gate->bias[i], type, error);
         if (term && i > 0)
-            term = kiln_build(before->function, before, KILN_OP_add, NULL,
-                              (KilnValue *[]){ sum, term }, 2, error);
+            term = kiln_build_pair(before, "add", sum, term, error);
         if (!term)
             return NULL;
         sum = term;

@@ -4,13 +4,8 @@
 #include "graph/infer/infer.h"
 #include "graph/module/flow_types.h"
 #include "graph/node.h"
-#include "graph/op/activation.h"
-#include "graph/op/bounds.h"
 #include "graph/op/flow.h"
-#include "graph/op/gather.h"
-#include "graph/op/matmul.h"
-#include "graph/op/quantize.h"
-#include "graph/op/transpose.h"
+#include "passes/query/by_name.h"
 #include "passes/query/movement.h"
 
 /* --- questions --- */
@@ -88,17 +83,18 @@ lifts_argument(const KilnLift *lift, const KilnValue *value)
 static bool
 broadcasts_operand(const KilnNode *node, uint32_t i)
 {
-    switch (node->op) {
-    case KILN_OP_clip:
-    case KILN_OP_prelu:
-        return i == 0;
-    case KILN_OP_quantize_linear:
-    case KILN_OP_dequantize_linear:
-    case KILN_OP_rescale_quantized:
-        return false;
-    default:
-        return true;
+    static const char *const first_only[] = { "clip", "prelu" };
+    static const char *const none[] = { "quantize_linear", "dequantize_linear",
+                                        "rescale_quantized" };
+    for (size_t k = 0; k < G_N_ELEMENTS(none); k++) {
+        if (kiln_node_is(node, none[k]))
+            return false;
     }
+    for (size_t k = 0; k < G_N_ELEMENTS(first_only); k++) {
+        if (kiln_node_is(node, first_only[k]))
+            return i == 0;
+    }
+    return true;
 }
 
 static bool
@@ -118,12 +114,19 @@ lifts_elementwise(const KilnLift *lift, const KilnNode *node)
     return any;
 }
 
+static int
+gather_axis(const KilnNode *node)
+{
+    const int64_t *axis = kiln_attr_field(node, "axis", KILN_ATTR_INT);
+    return kiln_type_axis(&node->operands[0].value->type, *axis);
+}
+
 /* A row of a value from around, which has as many as there are iterations. */
 static bool
 lifts_gather(const KilnLift *lift, const KilnNode *node)
 {
     const KilnValue *data = node->operands[0].value;
-    const int axis = kiln_type_axis(&data->type, kiln_attrs(node, gather)->axis);
+    const int axis = gather_axis(node);
     return node->operands[1].value == kiln_loop_number(lift->loop) && is_outer(lift, data) &&
            axis >= 0 && kiln_type_knows_dim(&data->type, axis) &&
            kiln_type_dim(&data->type, axis, node->function->module->dims) == lift->length;
@@ -147,17 +150,11 @@ lifts_node(const KilnLift *lift, const KilnNode *node)
         return lifts_elementwise(lift, node);
     if (kiln_op_only_reshapes(node->op))
         return kiln_lift_can(lift, node->operands[0].value) && may_reshape(lift, &node->results[0]);
-    switch (node->op) {
-    case KILN_OP_transpose:
+    if (kiln_node_is(node, "transpose"))
         return kiln_lift_can(lift, node->operands[0].value) &&
                kiln_transpose_perm(node, perm, NULL);
-    case KILN_OP_gather:
-        return lifts_gather(lift, node);
-    case KILN_OP_matmul:
-        return lifts_matmul(lift, node);
-    default:
-        return false;
-    }
+    return kiln_node_is(node, "gather") ? lifts_gather(lift, node)
+                                        : kiln_node_is(node, "matmul") && lifts_matmul(lift, node);
 }
 
 bool
@@ -216,6 +213,15 @@ kiln_lift_give(KilnLift *lift, KilnValue *value, KilnValue *stacked)
 
 /* --- building --- */
 
+static KilnValue *
+build_permuted(KilnNode *before, KilnValue *value, int64_t *perm, GError **error)
+{
+    const KilnNamed transpose = {
+        "transpose", { KILN_NAMED(INTS, "perm", .n = (uint32_t)value->type.rank, .v = perm) }
+    };
+    return kiln_build_named(before, &transpose, &value, 1, error);
+}
+
 KilnValue *
 kiln_dim_move_build(KilnNode *before, KilnValue *value, int from, int to, GError **error)
 {
@@ -227,8 +233,7 @@ kiln_dim_move_build(KilnNode *before, KilnValue *value, int from, int to, GError
         next += next == from;
         perm[d] = d == to ? from : next++;
     }
-    const KilnAttrs_transpose attrs = { .perm = { (uint32_t)rank, perm } };
-    return kiln_build(before->function, before, KILN_OP_transpose, &attrs, &value, 1, error);
+    return build_permuted(before, value, perm, error);
 }
 
 static KilnValue *
@@ -300,27 +305,24 @@ build_transpose(const KilnNode *node, KilnValue *stacked, KilnNode *before, GErr
         return NULL;
     for (int d = 1; d < stacked->type.rank; d++)
         perm[d] = inner[d - 1] + 1;
-    const KilnAttrs_transpose attrs = { .perm = { (uint32_t)stacked->type.rank, perm } };
-    return kiln_build(before->function, before, KILN_OP_transpose, &attrs, &stacked, 1, error);
+    return build_permuted(before, stacked, perm, error);
 }
 
 static KilnValue *
 build_node(const KilnLift *lift, const KilnNode *node, GError **error)
 {
     KilnNode *before = lift->loop->node;
-    if (node->op == KILN_OP_matmul)
+    if (kiln_node_is(node, "matmul"))
         return build_same_op(lift, node, false, error);
     if (kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
         return build_same_op(lift, node, true, error);
     KilnValue *operand = build_operand(lift, node->operands[0].value, 0, error);
     if (!operand)
         return NULL;
-    if (node->op == KILN_OP_transpose)
+    if (kiln_node_is(node, "transpose"))
         return build_transpose(node, operand, before, error);
-    if (node->op == KILN_OP_gather)
-        return kiln_dim_move_build(before, operand,
-                                   kiln_type_axis(&operand->type, kiln_attrs(node, gather)->axis),
-                                   0, error);
+    if (kiln_node_is(node, "gather"))
+        return kiln_dim_move_build(before, operand, gather_axis(node), 0, error);
     const KilnType type = kiln_lift_type(lift, &node->results[0]);
     return kiln_reshape_build(before->function, before, operand, &type, error);
 }
@@ -343,7 +345,7 @@ find_needed(const KilnLift *lift, KilnValue *value)
     while (work->len) {
         const KilnValue *next = g_ptr_array_remove_index(work, work->len - 1);
         for (uint32_t i = 0;
-             next->def && next->def->op != KILN_OP_gather && i < next->def->n_operands; i++)
+             next->def && !kiln_node_is(next->def, "gather") && i < next->def->n_operands; i++)
             need(lift, next->def->operands[i].value, needed, work);
     }
     return needed;

@@ -4,7 +4,6 @@
 #include "graph/module/flow.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
-#include "graph/op/structure.h"
 
 bool
 kiln_node_has_effect(const KilnNode *node)
