@@ -76,18 +76,14 @@ has_kernel(KilnDType dtype)
 }
 
 static bool
-may_raise(Running *x)
+may_run(const Running *x)
 {
     static const char rule[] = "raise-running";
     KilnPassContext *context = x->context;
     const KilnType *type = &x->argument->type;
     PASS_GUARD(dtype, has_kernel(type->dtype) && !type->quant);
-    PASS_GUARD(term_lifts, kiln_lift_can(x->lift, x->term));
     PASS_GUARD(same_shape,
                kiln_loop_keeps_type(x->loop, x->k) && kiln_type_equal(&x->term->type, type));
-    kiln_lift_assume(x->lift, x->argument);
-    kiln_lift_assume(x->lift, x->next);
-    PASS_GUARD(others_do_without, !kiln_lift_leaves_need(x->lift, &x->k, 1));
     return true;
 }
 
@@ -142,9 +138,10 @@ begins_neutral(const Running *x)
 static bool
 is_total(const Running *x)
 {
-    for (uint32_t r = x->loop->carried; r < x->loop->node->n_results; r++) {
-        if (x->loop->node->results[r].n_uses &&
-            kiln_loop_reads(x->loop, kiln_loop_returned(x->loop, r), x->k))
+    const KilnNode *node = x->loop->node;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const bool counts = r < x->loop->carried ? r != x->k : node->results[r].n_uses > 0;
+        if (counts && kiln_loop_reads(x->loop, kiln_loop_returned(x->loop, r), x->k))
             return false;
     }
     return !x->product;
@@ -211,42 +208,108 @@ drop_unread(KilnNode *node, const KilnNode *mark)
 static gboolean
 raise_state(const Running *x, GError **error)
 {
-    KilnNode *node = x->loop->node;
-    const KilnNode *mark = node->previous;
     KilnValue *rows = kiln_lift_build(x->lift, x->term, error);
-    if (!rows)
-        return FALSE;
-    const bool total = is_total(x);
-    if (total ? !build_total(x, rows, error) : !build_states(x, rows, error))
-        return FALSE;
-    if (!total && !kiln_lift_replace_stacks(x->lift, x->k, error))
-        return FALSE;
-    drop_unread(node, mark);
-    return TRUE;
+    return rows && (is_total(x) ? build_total(x, rows, error) : build_states(x, rows, error));
 }
 
-static gboolean
-raise_states(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+/* --- states that go together --- */
+
+/* The states of a loop that are sums or products: Running. @only: this one; below 0: all. */
+static GArray *
+find_states(KilnPassContext *context, const KilnLoopView *loop, KilnLift *lift, int64_t only)
 {
+    GArray *states = g_array_new(FALSE, FALSE, sizeof(Running));
     for (uint32_t k = 0; k < loop->carried; k++) {
-        g_auto(KilnLift) lift = { 0 };
         Running x = { .context = context,
                       .loop = loop,
-                      .lift = &lift,
+                      .lift = lift,
                       .k = k,
                       .start = kiln_loop_operand(loop, k),
                       .argument = kiln_loop_argument(loop, k),
                       .next = kiln_loop_returned(loop, k),
                       .result = &loop->node->results[k] };
-        if (!find_term(&x))
+        if ((only < 0 || only == k) && find_term(&x) && may_run(&x))
+            g_array_append_val(states, x);
+    }
+    return states;
+}
+
+/* Moves those whose terms lift to the front, in an order in which they do. Returns their number. */
+static guint
+order_states(GArray *states, KilnLift *lift)
+{
+    guint n = 0;
+    for (guint i = 0; i < states->len;) {
+        Running *x = &g_array_index(states, Running, i), *to = &g_array_index(states, Running, n);
+        if (i < n || !kiln_lift_can(lift, x->term)) {
+            i++;
             continue;
-        kiln_lift_init(&lift, loop, kiln_loop_scan_reverse(loop));
-        if (!kiln_lift_is_read(&lift, k) || !may_raise(&x))
-            continue;
-        kiln_pass_note(context, "raise-running", "%s of %s", x.argument->name,
+        }
+        const Running found = *x;
+        *x = *to;
+        *to = found;
+        kiln_lift_assume(lift, found.argument);
+        kiln_lift_assume(lift, found.next);
+        i = ++n; /* terms that did not lift may do so now */
+    }
+    return n;
+}
+
+static bool
+may_raise(KilnPassContext *context, GArray *states, guint n, const KilnLift *lift)
+{
+    static const char rule[] = "raise-running";
+    g_autofree uint32_t *ids = g_new0(uint32_t, n + 1);
+    bool read = false;
+    for (guint i = 0; i < n; i++) {
+        ids[i] = g_array_index(states, Running, i).k;
+        read |= kiln_lift_is_read(lift, ids[i]);
+    }
+    if (!read)
+        return false;
+    PASS_GUARD(others_do_without, !kiln_lift_leaves_need(lift, ids, n));
+    return true;
+}
+
+/* *@out_n: the number of states that were looked at. */
+static gboolean
+raise_together(KilnPassContext *context, const KilnLoopView *loop, int64_t only, guint *out_n,
+               bool *changed, GError **error)
+{
+    const KilnNode *mark = loop->node->previous;
+    g_auto(KilnLift) lift = { 0 };
+    kiln_lift_init(&lift, loop, kiln_loop_scan_reverse(loop));
+    g_autoptr(GArray) states = find_states(context, loop, &lift, only);
+    const guint n = order_states(states, &lift);
+    *out_n = n;
+    if (!n || !may_raise(context, states, n, &lift))
+        return TRUE;
+    *out_n = 0;
+    *changed = true;
+    for (guint i = 0; i < n; i++) {
+        const Running *x = &g_array_index(states, Running, i);
+        kiln_pass_note(context, "raise-running", "%s of %s", x->argument->name,
                        kiln_node_label(loop->node));
-        *changed = true;
-        if (!raise_state(&x, error))
+        if (!raise_state(x, error))
+            return FALSE;
+    }
+    for (guint i = 0; i < n; i++) {
+        if (!kiln_lift_replace_stacks(&lift, g_array_index(states, Running, i).k, error))
+            return FALSE;
+    }
+    drop_unread(loop->node, mark);
+    return TRUE;
+}
+
+/* All states at once, for results may read several; else each of them. */
+static gboolean
+raise_states(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+{
+    guint n, ignored;
+    if (!raise_together(context, loop, -1, &n, changed, error))
+        return FALSE;
+    for (uint32_t k = 0; n > 1 && k < loop->carried; k++) {
+        if (!raise_together(context, loop, k, &ignored, changed, error))
             return FALSE;
     }
     return TRUE;
