@@ -5,6 +5,7 @@
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_OPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_OPS_H
 
+#include "backends/cpu/elementwise/arc_functions.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/simd/vector_math.h"
 
@@ -21,6 +22,9 @@
 #define PARAM_B V_SET1(p->b)
 
 PLAIN_OP(abs, V_ABS(x))
+PLAIN_OP(acos, vector_acos(x))
+PLAIN_OP(asin, vector_asin(x))
+PLAIN_OP(atan, vector_atan(x))
 PLAIN_OP(ceil, V_CEIL(x))
 PLAIN_OP(clip, V_MIN(PARAM_B, V_MAX(PARAM_A, x)))
 PLAIN_OP(elu, V_SELECT(V_LT(ZERO, x), x, V_MUL(PARAM_A, expm1_negative(x))))
