@@ -84,6 +84,7 @@ PAIR_LOOP(logic_or, uint8_t, uint8_t, (x | y) != 0)
 PAIR_LOOP(logic_xor, uint8_t, uint8_t, (x != 0) ^ (y != 0))
 PAIR_LOOP(logic_not, uint8_t, uint8_t, (x == 0) | (y == 0)) /* called with one operand twice */
 
+#include "backends/cpu/elementwise/mod_loops.h"
 #include "backends/cpu/elementwise/number_loops.h"
 
 /* --- choices --- */
@@ -135,7 +136,8 @@ const KilnCpuTypedRows TYPED = {
 #define ONE(id, CLASS, expression) CLASS(ONE_ENTRY, ONE_ENTRY, id, expression)
 #define REAL_ONE(id, expression) ONE_ENTRY(id, f64)
 #include "backends/cpu/elementwise/numbers.def"
-    INTS(CLIP_ENTRY, CLIP_ENTRY, clip, ) CLIP_ENTRY(clip, f64).bits = { bits_16, bits_32, bits_64 },
+    INTS(CLIP_ENTRY, CLIP_ENTRY, clip, ) CLIP_ENTRY(clip, f64)
+        MOD_ENTRIES.bits = { bits_16, bits_32, bits_64 },
     .logic = { KILN_CPU_LOGIC_OPS(LOGIC) },
     .choose = { choose_8, choose_16, choose_32, choose_64 },
 };
