@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu backend's element-wise kernels of integers, bools and f64, and its casts, against the
  * reference: every type, odd lengths, broadcasts, no elements, the extremes of each type. */
+#include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/isa.h"
 #include "graph/base/number.h"
 #include "graph/kiln-types.h"
 #include "ir/instr.h"
@@ -165,6 +168,35 @@ Test(cpu_numbers, attributes_of_pairs)
     }
 }
 
+/* Dividends beside whole multiples of the divisor, where a quotient rounds to a whole number; then
+ * any, of which some are far greater than the divisor, infinite or NaN. */
+Test(cpu_numbers, remainders_of_floats)
+{
+    static const KilnDType dtypes[] = { KILN_DTYPE_f32, KILN_DTYPE_f64 };
+    const int64_t n = 20011;
+    for (int i = 0; i < 8; i++) {
+        const KilnDType dtype = dtypes[i & 1];
+        Random r = { (uint32_t)i + 5 };
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_mod);
+        CASE_ATTRS(c, mod)->fmod = i & 2;
+        case_out(c, dtype, 1, &n);
+        case_in(c, dtype, 1, &n, NULL);
+        case_in(c, dtype, 1, &n, NULL);
+        fill(c, 1, 3);
+        fill(c, 2, 4);
+        for (int64_t k = 0; (i & 4) && k < n; k++) {
+            const double y = ldexp(1 + below(&r, 1 << 23) * 0x1p-23, (int)below(&r, 20) - 10);
+            const double x = y * (double)below(&r, 1u << below(&r, 30));
+            const double ulp = dtype == KILN_DTYPE_f32 ? 0x1p-24 : 0x1p-53;
+            const double beside = x * (1 + (double)((int)below(&r, 5) - 2) * ulp);
+            kiln_element_store_f64(dtype, c->data[1], k, below(&r, 2) ? beside : -beside);
+            kiln_element_store_f64(dtype, c->data[2], k, below(&r, 2) ? y : -y);
+        }
+        cpu_agrees(c, exact, i & 2 ? "as in C" : "as in Python");
+    }
+    check_pairs(KILN_INSTR_mod, D(f32) | D(f64), false);
+}
+
 Test(cpu_numbers, division_by_zero)
 {
     for (int dtype = 0; dtype < KILN_N_DTYPES; dtype++) {
@@ -259,6 +291,79 @@ Test(cpu_numbers, functions_of_reals)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
         check_ones(kinds[i], D(f64), KILN_N_DTYPES, rounded);
+}
+
+/* --- accuracy --- */
+
+static long double
+sigmoid(long double x)
+{
+    const long double e = expl(-fabsl(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+static const struct {
+    const char *name;
+    KilnCpuOne op;
+    long double (*exact)(long double x);
+    double low, high;
+    double bound; /* in units of the last place of the exact result */
+} accuracies[] = {
+    { "exp", KILN_CPU_ONE_exp, expl, -1, 1, 1 },
+    { "exp", KILN_CPU_ONE_exp, expl, -746, 710, 1 },
+    { "log", KILN_CPU_ONE_log, logl, 0.5, 2, 1 },
+    { "log", KILN_CPU_ONE_log, logl, 1e-310, 1e-300, 1 },
+    { "log", KILN_CPU_ONE_log, logl, 1e-3, 1e9, 1 },
+    { "tanh", KILN_CPU_ONE_tanh, tanhl, -1, 1, 1.5 },
+    { "tanh", KILN_CPU_ONE_tanh, tanhl, -25, 25, 1.5 },
+    { "sigmoid", KILN_CPU_ONE_sigmoid, sigmoid, -6, 6, 2 },
+    { "sigmoid", KILN_CPU_ONE_sigmoid, sigmoid, -740, 50, 2 },
+    { "sin", KILN_CPU_ONE_sin, sinl, -4, 4, 1 },
+    { "sin", KILN_CPU_ONE_sin, sinl, -1e6, 1e6, 1 },
+    { "sin", KILN_CPU_ONE_sin, sinl, 3.14159265, 3.14159266, 1 },
+    { "cos", KILN_CPU_ONE_cos, cosl, -4, 4, 1 },
+    { "cos", KILN_CPU_ONE_cos, cosl, -1e6, 1e6, 1 },
+    { "cos", KILN_CPU_ONE_cos, cosl, 1.57079632, 1.57079633, 1 },
+};
+
+static double
+error_of(double found, long double expected)
+{
+    int exponent;
+    if (isinf((double)expected))
+        return found == (double)expected ? 0 : INFINITY;
+    frexpl(expected, &exponent);
+    return (double)(fabsl((long double)found - expected) / ldexpl(1, MAX(exponent, -1021) - 53));
+}
+
+/* Against long double, and each instruction set against the portable loops. */
+Test(cpu_numbers, accuracy_of_reals)
+{
+    enum {
+        N = 20000
+    };
+    static double x[N], y[N], portable[N];
+    const KilnCpuParams none = { 0, 0 };
+    for (size_t a = 0; a < G_N_ELEMENTS(accuracies); a++) {
+        Random r = { (uint32_t)a };
+        for (int i = 0; i < N; i++) {
+            const double share = (below(&r, 1 << 24) + below(&r, 1 << 24) * 0x1p-24) * 0x1p-24;
+            x[i] = accuracies[a].low + (accuracies[a].high - accuracies[a].low) * share;
+        }
+        for (KilnCpuIsa isa = KILN_CPU_ISA_PORTABLE; isa <= KILN_CPU_ISA_AVX512; isa++) {
+            if (isa != KILN_CPU_ISA_PORTABLE && !kiln_cpu_isa_supported(isa))
+                continue;
+            kiln_cpu_typed(isa)->one[accuracies[a].op][KILN_DTYPE_f64](y, x, N, &none);
+            for (int i = 0; isa == KILN_CPU_ISA_PORTABLE && i < N; i++) {
+                portable[i] = y[i];
+                cr_assert_leq(error_of(y[i], accuracies[a].exact((long double)x[i])),
+                              accuracies[a].bound, "%s of %a is %a", accuracies[a].name, x[i],
+                              y[i]);
+            }
+            cr_assert_arr_eq(y, portable, sizeof y, "%s on %s", accuracies[a].name,
+                             kiln_cpu_isa_name(isa));
+        }
+    }
 }
 
 Test(cpu_numbers, infinities_of_one_sign)

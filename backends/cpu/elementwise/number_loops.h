@@ -7,6 +7,7 @@
 
 #include "backends/cpu/elementwise/block_loops.h"
 #include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/elementwise/real_math.h"
 #include "backends/cpu/elementwise/typed.h"
 
 #include <stdint.h>

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of f64: one loop over the mathematical library each. */
+/* Functions of f64: one loop over the mathematical library each. sin and cos take the library for
+ * angles of very many turns alone. */
 #include "backends/cpu/elementwise/real_functions.h"
 
 #include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/elementwise/real_math.h"
+#include "backends/cpu/isa.h"
 #include "ir/kernel.h"
 
 #include <math.h>
 #include <string.h>
+
+enum {
+    ANGLES = 512
+};
 
 static inline double
 sigmoid(double x)
@@ -47,27 +54,42 @@ within_0_and_1(double x)
     X(atan, atan(x))                                                                               \
     X(atanh, atanh(x))                                                                             \
     X(celu, x > 0 ? x : a * expm1(x / a))                                                          \
-    X(cos, cos(x))                                                                                 \
     X(cosh, cosh(x))                                                                               \
     X(elu, x > 0 ? x : a * expm1(x))                                                               \
     X(erf, erf(x))                                                                                 \
-    X(exp, exp(x))                                                                                 \
     X(gelu, 0.5 * x * erfc(-x / 1.41421356237309504880))                                           \
     X(hard_sigmoid, within_0_and_1(a *x + b))                                                      \
     X(hard_swish, x *within_0_and_1(x / 6 + 0.5))                                                  \
-    X(log, log(x))                                                                                 \
     X(mish, x *tanh(softplus(x)))                                                                  \
     X(selu, b *(x > 0 ? x : a * expm1(x)))                                                         \
     X(shrink, x<-b ? x + a : x> b ? x - a : 0)                                                     \
-    X(sigmoid, sigmoid(x))                                                                         \
-    X(sin, sin(x))                                                                                 \
     X(sinh, sinh(x))                                                                               \
     X(softplus, softplus(x))                                                                       \
     X(swish, x *sigmoid(a *x))                                                                     \
-    X(tan, tan(x))                                                                                 \
-    X(tanh, tanh(x))
+    X(tan, tan(x))
 FUNCTIONS(FUNCTION)
 FUNCTION(gelu_tanh, 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
+
+/* The loop of numbers.def, and angles beyond its bound. A block is copied, because results may lie
+ * where it does. */
+#define WITH_FAR_ANGLES(id)                                                                        \
+    static void run_##id(void *out, const void *in, int64_t n, const KilnCpuParams *p)             \
+    {                                                                                              \
+        const KilnCpuOneRow near =                                                                 \
+            kiln_cpu_typed(KILN_CPU_ISA_AUTO)->one[KILN_CPU_ONE_##id][KILN_DTYPE_f64];             \
+        double *to = out, block[ANGLES];                                                           \
+        for (int64_t i = 0; i < n; i += ANGLES) {                                                  \
+            const int64_t length = n - i < ANGLES ? n - i : ANGLES;                                \
+            memcpy(block, (const double *)in + i, (size_t)length * sizeof *block);                 \
+            near(to + i, block, length, p);                                                        \
+            for (int64_t k = 0; k < length; k++) {                                                 \
+                if (fabs(block[k]) > real_most_angle)                                              \
+                    to[i + k] = id(block[k]);                                                      \
+            }                                                                                      \
+        }                                                                                          \
+    }
+WITH_FAR_ANGLES(cos)
+WITH_FAR_ANGLES(sin)
 
 KilnCpuOneRow
 kiln_cpu_real_function(KilnInstrKind kind, const void *attrs)
@@ -81,6 +103,10 @@ kiln_cpu_real_function(KilnInstrKind kind, const void *attrs)
         return run_##id;
         FUNCTIONS(CASE)
 #undef CASE
+    case KILN_INSTR_cos:
+        return run_cos;
+    case KILN_INSTR_sin:
+        return run_sin;
     default:
         return NULL;
     }
