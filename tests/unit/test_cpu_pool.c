@@ -241,6 +241,23 @@ Test(cpu_pool, long_reductions)
 
 /* --- softmax --- */
 
+/* The same values as in the case @of. */
+static void
+check_softmax_of_f64(RefCase *of, const int64_t *dims, int rank, int logarithm)
+{
+    g_autoptr(RefCase) c = case_new(of->instr.kind);
+    case_out(c, KILN_DTYPE_f64, rank, dims);
+    case_in(c, KILN_DTYPE_f64, rank, dims, NULL);
+    CASE_ATTRS(c, softmax)->axis = CASE_ATTRS(of, softmax)->axis;
+    for (int specials = 0; specials < 2; specials++) {
+        for (int64_t i = 0; i < kiln_type_elements(&c->buffers[1].type); i++)
+            ((double *)c->data[1])[i] = (double)((const float *)of->data[1])[i];
+        for (int64_t i = 0; specials && i < kiln_type_elements(&c->buffers[1].type); i += 97)
+            ((double *)c->data[1])[i] = i % 2 ? -INFINITY : i % 3 ? 1000 : NAN;
+        cpu_agrees(c, (Tolerance){ 1e-14 * logarithm, 4e-15 }, "f64");
+    }
+}
+
 Test(cpu_pool, softmax)
 {
     static const Shape shapes[] = { { 2, { 3, 1000 } },  { 4, { 2, 4, 30, 128 } },
@@ -257,6 +274,7 @@ Test(cpu_pool, softmax)
                 cpu_in(c, shapes[i].rank, shapes[i].dims);
                 CASE_ATTRS(c, softmax)->axis = axis;
                 cpu_agrees(c, (Tolerance){ 1e-6 * logarithm, 2e-6 }, what);
+                check_softmax_of_f64(c, shapes[i].dims, shapes[i].rank, logarithm);
                 if (kiln_type_elements(&c->buffers[1].type) < 10)
                     continue;
                 put_specials(c, 1);
