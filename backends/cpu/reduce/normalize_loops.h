@@ -240,7 +240,7 @@ both(bool average, V y, V x)
 /* How windows are reduced. These are constants, so that each way gets loops of its own. */
 typedef struct {
     bool average;
-    bool one_row;
+    bool one_row, one_step; /* a stride of 1 */
     int neighbours; /* taps of windows of stride 2 that share their loads; 0: other windows */
 } WindowWay;
 
@@ -258,9 +258,10 @@ INLINED V
 window(const KilnCpuWindows *w, const float *x, WindowWay f)
 {
     if (f.neighbours == 0) {
-        V y = column(w, x, w->stride, f);
+        const int64_t stride = f.one_step ? 1 : w->stride;
+        V y = column(w, x, stride, f);
         for (int64_t k = 1; k < w->taps; k++)
-            y = both(f.average, y, column(w, x + k * w->dilation, w->stride, f));
+            y = both(f.average, y, column(w, x + k * w->dilation, stride, f));
         return y;
     }
     V a = column(w, x, 1, f), b = column(w, x + VW, 1, f);
@@ -297,13 +298,15 @@ windows(const KilnCpuWindows *w, bool average)
 {
     bool neighbours = w->stride == 2 && w->dilation == 1;
     if (neighbours && w->taps == 2)
-        windows_of(w, (WindowWay){ average, false, 2 });
+        windows_of(w, (WindowWay){ average, .neighbours = 2 });
     else if (neighbours && w->taps == 3)
-        windows_of(w, (WindowWay){ average, false, 3 });
+        windows_of(w, (WindowWay){ average, .neighbours = 3 });
     else if (w->rows == 1)
-        windows_of(w, (WindowWay){ average, true, 0 });
+        windows_of(w, (WindowWay){ average, .one_row = true });
+    else if (w->stride == 1)
+        windows_of(w, (WindowWay){ average, .one_step = true });
     else
-        windows_of(w, (WindowWay){ average, false, 0 });
+        windows_of(w, (WindowWay){ average });
 }
 
 static void
