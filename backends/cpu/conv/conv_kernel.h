@@ -41,7 +41,8 @@ typedef struct {
 
 typedef struct {
     void (*halo_row)(const KilnHaloRow *row);
-    void (*add)(float *dst, const float *src, int64_t n); /* dst[i] += src[i] */
+    /* dst[i] += scale src[i] */
+    void (*add)(float *dst, const float *src, float scale, int64_t n);
     void (*weave)(const KilnWeave *weave);
     void (*plane)(const KilnDepthwisePlane *plane);
 } KilnConvKernels;

@@ -7,13 +7,17 @@
 #include "backends/cpu/conv/conv_kernel.h"
 
 static void
-add_rows(float *dst, const float *src, int64_t n)
+add_rows(float *dst, const float *src, float scale, int64_t n)
 {
+    const V factor = V_SET1(scale);
     int64_t i = 0;
     for (; i + VW <= n; i += VW)
-        V_STORE(dst + i, V_ADD(V_LOAD(dst + i), V_LOAD(src + i)));
-    for (; i < n; i++)
-        dst[i] += src[i];
+        V_STORE(dst + i, V_FMA(factor, V_LOAD(src + i), V_LOAD(dst + i)));
+    if (i < n) {
+        const MASK mask = V_MASK(n - i);
+        V_STORE_SOME(dst + i, mask,
+                     V_FMA(factor, V_LOAD_SOME(src + i, mask), V_LOAD_SOME(dst + i, mask)));
+    }
 }
 
 static inline V

@@ -3,9 +3,14 @@
  * weights [channels * taps, ic] with the image [ic, positions] gives what every input position adds
  * to the output around it; then every output row gathers its contributions, tap after tap, so that
  * each sum has one order and one writer. Windows are panels of the packed weights, which know
- * nothing of the image: a window may end within a channel. */
+ * nothing of the image: a window may end within a channel.
+ *
+ * A depthwise one needs no product: output rows gather the image itself, each tap times its weight,
+ * which costs a vector operation for each tap and vector of the image. Its weights are packed as
+ * they lie. */
 #include "backends/cpu/conv/conv.h"
 
+#include "backends/cpu/conv/conv_depthwise.h"
 #include "backends/cpu/conv/conv_kernel.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm.h"
@@ -17,6 +22,7 @@
 enum {
     BLOCK_FLOATS = 3 << 17, /* contributions of a window, if it has several panels */
     GATHER_ROWS = 8,        /* of a task */
+    SHIFTS = 16,            /* taps of a row of the kernel whose places are found once */
 };
 
 typedef struct {
@@ -150,7 +156,7 @@ kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
     Blocks b = blocks_of(conv);
     double images = (double)conv->batch * (double)conv->groups;
     kiln_matmul_terms(&b.product, terms);
-    terms[0] *= images;
+    terms[0] *= kiln_conv_is_depthwise(conv) ? 0 : images;
     terms[1] = 4 * images * (double)b.product.m * (double)b.product.n;
     terms[2] = 4 * (double)conv->batch * (double)conv->oc * (double)times3(conv->out);
     terms[3] = 1;
@@ -159,6 +165,8 @@ kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
 int64_t
 kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv)
 {
+    if (kiln_conv_is_depthwise(conv))
+        return 4 * conv->oc * times3(conv->kernel);
     Blocks b = blocks_of(conv);
     return conv->groups * kiln_cpu_gemm_pack_a_size(&b.product);
 }
@@ -166,6 +174,10 @@ kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv)
 void
 kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice)
 {
+    if (kiln_conv_is_depthwise(conv)) {
+        kiln_conv_depthwise_pack(conv, src, dst, slice);
+        return;
+    }
     Blocks b = blocks_of(conv);
     int64_t group = conv->ic / conv->groups * b.product.m;
     for (int64_t g = 0; g < conv->groups; g++)
@@ -177,8 +189,9 @@ int64_t
 kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads)
 {
     Blocks b = blocks_of(conv);
-    int64_t most = 0, bytes, ways;
-    for (int i = 0; b.panels > 0 && i < 3; i++) {
+    const bool depthwise = kiln_conv_is_depthwise(conv);
+    int64_t most = 0, bytes = 0, ways;
+    for (int i = 0; !depthwise && b.panels > 0 && i < 3; i++) {
         /* The first window, one with a row more, as others may have, and the last one. */
         Window window = window_at(&b, i < 2 ? 0 : (b.panels - 1) / b.window * b.window);
         window.rows += i == 1;
@@ -188,19 +201,26 @@ kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads)
     }
     bool too_big = __builtin_mul_overflow(way_pitch(conv), way_count(conv), &ways) ||
                    __builtin_mul_overflow(ways, 4 * (threads > 1 ? threads : 1), &ways) ||
-                   !parts_bytes(&b, &bytes) ||
+                   (!depthwise && !parts_bytes(&b, &bytes)) ||
                    __builtin_add_overflow(bytes, ways > most ? ways : most, &bytes);
     return too_big ? INT64_MAX : bytes;
 }
 
+/* Where a tap adds a row: place x of the input goes to place + x of the way, for x in lo … hi. */
+typedef struct {
+    int64_t way, place, lo, hi;
+} Shift;
+
 typedef struct {
     const Blocks *blocks;
-    const float *parts; /* [channels * taps, positions] */
-    float *out;         /* of the first channel */
-    const float *bias;  /* likewise, or NULL */
-    int64_t rows;       /* of the output of all channels */
-    float *ways;        /* of each thread: stride arrays of pitch floats */
+    const float *parts;   /* [channels * taps, positions]; depthwise: the image */
+    const float *weights; /* depthwise: [channels * taps]; else NULL */
+    float *out;           /* of the first channel */
+    const float *bias;    /* likewise, or NULL */
+    int64_t rows;         /* of the output of all channels */
+    float *ways;          /* of each thread: stride arrays of pitch floats */
     int64_t pitch;
+    Shift shifts[SHIFTS];
     const KilnConvKernels *kernels;
 } GatherJob;
 
@@ -215,19 +235,32 @@ source_row(const KilnCpuConv *c, int d, int64_t o, int64_t t)
     return at < c->in[d] ? at : -1;
 }
 
-/* Add one row of contributions of tap @t: input x goes to x * stride + shift of the output, which
-   is place x + shift / stride of the way shift % stride. */
+/* Input x of tap @t goes to x * stride + shift of the output, which is place x + shift / stride of
+   the way shift % stride. */
+static Shift
+shift_of(const KilnCpuConv *c, int64_t t)
+{
+    int64_t stride = c->stride[2], shift = t * c->dilation[2] - c->pad[2];
+    Shift s = { .way = (shift % stride + stride) % stride };
+    s.place = (shift - s.way) / stride;
+    s.lo = s.place >= 0 ? 0 : -s.place;
+    int64_t room = c->out[2] - s.way <= 0 ? 0 : (c->out[2] - s.way + stride - 1) / stride - s.place;
+    s.hi = min_of(room, c->in[2]);
+    return s;
+}
+
+/* Add the contributions of a row of taps: those of the first at @in, others @step floats on.
+   @weights: of the taps, or NULL. */
 static void
-add_row(const GatherJob *job, int64_t t, const float *in, float *ways)
+add_rows(const GatherJob *job, const float *in, int64_t step, const float *weights, float *ways)
 {
     const KilnCpuConv *c = job->blocks->conv;
-    int64_t stride = c->stride[2], shift = t * c->dilation[2] - c->pad[2];
-    int64_t way = (shift % stride + stride) % stride, place = (shift - way) / stride;
-    int64_t lo = place >= 0 ? 0 : -place;
-    int64_t room = c->out[2] - way <= 0 ? 0 : (c->out[2] - way + stride - 1) / stride - place;
-    int64_t hi = room < c->in[2] ? room : c->in[2];
-    if (lo < hi)
-        job->kernels->add(ways + way * job->pitch + place + lo, in + lo, hi - lo);
+    for (int64_t t = 0; t < c->kernel[2]; t++, in += step) {
+        const Shift s = t < SHIFTS ? job->shifts[t] : shift_of(c, t);
+        if (s.lo < s.hi)
+            job->kernels->add(ways + s.way * job->pitch + s.place + s.lo, in + s.lo,
+                              weights ? weights[t] : 1, s.hi - s.lo);
+    }
 }
 
 /* One row of the output of one channel; rows count through the channels. Sums are kept in
@@ -239,17 +272,20 @@ gather_row(const GatherJob *job, int64_t row, float *ways)
     int64_t y = row % c->out[1], z = row / c->out[1] % c->out[0];
     int64_t channel = row / (c->out[0] * c->out[1]);
     memset(ways, 0, (size_t)(4 * way_count(c) * job->pitch));
-    const float *parts = job->parts + channel * job->blocks->taps * job->blocks->positions;
+    const int64_t taps = job->blocks->taps, positions = job->blocks->positions;
+    const float *weights = job->weights ? job->weights + channel * taps : NULL;
+    const float *parts =
+        job->parts + (weights ? channel / job->blocks->channels : channel * taps) * positions;
     for (int64_t tz = 0; tz < c->kernel[0]; tz++) {
-        for (int64_t ty = 0; ty < c->kernel[1]; ty++) {
-            int64_t iz = source_row(c, 0, z, tz), iy = source_row(c, 1, y, ty);
-            if (iz < 0 || iy < 0)
+        const int64_t iz = source_row(c, 0, z, tz);
+        for (int64_t ty = 0; iz >= 0 && ty < c->kernel[1]; ty++) {
+            const int64_t iy = source_row(c, 1, y, ty);
+            if (iy < 0)
                 continue;
-            for (int64_t tx = 0; tx < c->kernel[2]; tx++) {
-                int64_t tap = (tz * c->kernel[1] + ty) * c->kernel[2] + tx;
-                const float *part = parts + tap * job->blocks->positions;
-                add_row(job, tx, part + (iz * c->in[1] + iy) * c->in[2], ways);
-            }
+            const int64_t tap = (tz * c->kernel[1] + ty) * c->kernel[2];
+            const float *in = parts + (iz * c->in[1] + iy) * c->in[2];
+            add_rows(job, weights ? in : in + tap * positions, weights ? 0 : positions,
+                     weights ? weights + tap : NULL, ways);
         }
     }
     KilnWeave weave = { .dst = job->out + row * c->out[2],
@@ -274,21 +310,19 @@ gather_task(const void *data, int64_t task, int thread)
         gather_row(job, row, ways);
 }
 
-/* The output of @n channels from @channel on, which begins at @out. Their contributions are at the
- * beginning of the scratch. @ways: the scratch behind those. */
+/* Makes the output of @n channels from @channel on, which begins at @out. @job has the parts, the
+ * weights and the ways. */
 static void
-gather(const Blocks *b, const KilnCpuConvArgs *args, int64_t out, int64_t channel, int64_t n,
-       float *ways)
+gather(GatherJob job, const KilnCpuConvArgs *args, int64_t out, int64_t channel, int64_t n)
 {
-    const KilnCpuConv *c = b->conv;
-    GatherJob job = { .blocks = b,
-                      .parts = args->scratch,
-                      .out = args->out + out,
-                      .bias = args->bias ? args->bias + channel : NULL,
-                      .rows = n * c->out[0] * c->out[1],
-                      .ways = ways,
-                      .pitch = way_pitch(c),
-                      .kernels = kiln_conv_kernels(c->isa, c->out[2]) };
+    const KilnCpuConv *c = job.blocks->conv;
+    job.out = args->out + out;
+    job.bias = args->bias ? args->bias + channel : NULL;
+    job.rows = n * c->out[0] * c->out[1];
+    job.pitch = way_pitch(c);
+    job.kernels = kiln_conv_kernels(c->isa, c->out[2]);
+    for (int64_t t = 0; t < SHIFTS && t < c->kernel[2]; t++)
+        job.shifts[t] = shift_of(c, t);
     kiln_cpu_parallel(ceil_div(job.rows, GATHER_ROWS), args->threads, gather_task, &job);
 }
 
@@ -305,7 +339,8 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
                                           : 4 * inputs * b->product.m);
     int64_t out = image * kiln_conv_out_image(c, args);
     if (b->taps == 0) /* nothing but the bias */
-        gather(b, args, out + channel * times3(c->out), channel, b->channels, args->scratch);
+        gather((GatherJob){ .blocks = b, .ways = args->scratch }, args,
+               out + channel * times3(c->out), channel, b->channels);
     for (int64_t first = 0; first < b->panels; first += b->window) {
         Window window = window_at(b, first);
         KilnCpuGemm product = product_of_window(b, &window);
@@ -318,7 +353,8 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
         };
         kiln_cpu_gemm_run(&product, &gemm_args);
         int64_t rows = carried + window.rows, whole = rows / b->taps;
-        gather(b, args, out + channel * times3(c->out), channel, whole, gemm_args.scratch);
+        gather((GatherJob){ .blocks = b, .parts = args->scratch, .ways = gemm_args.scratch }, args,
+               out + channel * times3(c->out), channel, whole);
         carried = rows - whole * b->taps;
         memmove(args->scratch, args->scratch + whole * b->taps * b->positions,
                 (size_t)(4 * carried * b->positions));
@@ -329,11 +365,18 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
 void
 kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
 {
+    const bool depthwise = kiln_conv_is_depthwise(conv);
     Blocks b = blocks_of(conv);
     if (times3(conv->out) == 0)
         return;
     for (int64_t image = 0; image < conv->batch; image++) {
-        for (int64_t group = 0; group < conv->groups; group++)
+        for (int64_t group = 0; !depthwise && group < conv->groups; group++)
             run_group(&b, args, image, group);
+        if (depthwise)
+            gather((GatherJob){ .blocks = &b,
+                                .parts = args->in + image * kiln_conv_in_image(conv, args),
+                                .weights = args->weights,
+                                .ways = args->scratch },
+                   args, image * kiln_conv_out_image(conv, args), 0, conv->oc);
     }
 }
