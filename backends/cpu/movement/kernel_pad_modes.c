@@ -2,7 +2,8 @@
 /* pad by elements of the data: reflect, edge and wrap, of any element type. The dims behind the
  * last padded one make a unit, so that a row along that dim is a run of units: borders unit by
  * unit, the kept ones between them at once. The other dims say which row of the data a row of the
- * result comes from. Operands: result, data. */
+ * result comes from. Places of narrow borders are found once for all rows, and a row steps from the
+ * one before. Operands: result, data. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -12,6 +13,7 @@
 
 enum {
     TASK_BYTES = 1 << 15,
+    PLACES = 32, /* units of both borders, whose places are found once */
 };
 
 typedef enum {
@@ -32,6 +34,8 @@ typedef struct {
     char *to;
     const char *from;
     int64_t unit, rows, rows_per_task; /* unit: bytes */
+    int64_t places[PLACES];            /* in a row of the data, in bytes; if known */
+    bool known;
 } Pad;
 
 static int64_t
@@ -70,16 +74,57 @@ source(const Dim *dim, Mode mode, int64_t at)
     }
 }
 
-static void
-copy_units(const Pad *pad, char *to, const char *row, int64_t first, int64_t end)
+/* Where unit @at of a row of the result lies in a row of the data. */
+static int64_t
+place_of(const Pad *pad, int64_t at)
 {
-    const Dim *dim = &pad->dims[pad->last];
+    return source(&pad->dims[pad->last], pad->mode, at) * pad->unit;
+}
+
+/* @places: of the units from @first on, or NULL. */
+static void
+copy_units(const Pad *pad, char *to, const char *row, int64_t first, int64_t end,
+           const int64_t *places)
+{
     for (int64_t at = first; at < end; at++) {
-        const char *from = row + source(dim, pad->mode, at) * pad->unit;
-        if (pad->unit == 4)
+        const char *from = row + (places ? places[at - first] : place_of(pad, at));
+        if (pad->unit == 1)
+            to[at] = *from;
+        else if (pad->unit == 4)
             memcpy(to + at * 4, from, 4);
         else
             memcpy(to + at * pad->unit, from, (size_t)pad->unit);
+    }
+}
+
+/* Which row of the result comes next, and what each dim adds to the place of its data. */
+typedef struct {
+    int64_t at[KILN_MAX_RANK], offsets[KILN_MAX_RANK];
+} Row;
+
+static Row
+row_at(const Pad *pad, int64_t row)
+{
+    Row r = { .at = { 0 } };
+    for (int d = pad->last - 1; d >= 0; d--) {
+        const Dim *dim = &pad->dims[d];
+        r.at[d] = row % dim->extent;
+        r.offsets[d] = source(dim, pad->mode, r.at[d]) * dim->stride;
+        row /= dim->extent;
+    }
+    return r;
+}
+
+static void
+step(const Pad *pad, Row *r)
+{
+    for (int d = pad->last - 1; d >= 0; d--) {
+        const Dim *dim = &pad->dims[d];
+        const bool again = ++r->at[d] == dim->extent;
+        r->at[d] = again ? 0 : r->at[d];
+        r->offsets[d] = source(dim, pad->mode, r->at[d]) * dim->stride;
+        if (!again)
+            return;
     }
 }
 
@@ -89,21 +134,34 @@ run_task(const void *data, int64_t task, int thread)
     (void)thread;
     const Pad *pad = data;
     const Dim *dim = &pad->dims[pad->last];
-    const int64_t end = min_of((task + 1) * pad->rows_per_task, pad->rows);
-    for (int64_t row = task * pad->rows_per_task; row < end; row++) {
+    const int64_t first = task * pad->rows_per_task;
+    const int64_t end = min_of(first + pad->rows_per_task, pad->rows);
+    const int64_t left = min_of(dim->border, dim->extent), behind = dim->border + dim->n;
+    const int64_t *places = pad->known ? pad->places : NULL;
+    Row at = row_at(pad, first);
+    for (int64_t row = first; row < end; row++, step(pad, &at)) {
         const char *from = pad->from;
         char *to = pad->to + row * dim->extent * pad->unit;
-        int64_t rest = row;
-        for (int d = pad->last - 1; d >= 0; d--) {
-            const Dim *outer = &pad->dims[d];
-            from += source(outer, pad->mode, rest % outer->extent) * outer->stride;
-            rest /= outer->extent;
-        }
-        copy_units(pad, to, from, 0, min_of(dim->border, dim->extent));
+        for (int d = 0; d < pad->last; d++)
+            from += at.offsets[d];
+        copy_units(pad, to, from, 0, left, places);
         memcpy(to + dim->border * pad->unit, from + dim->low * pad->unit,
                (size_t)(dim->n * pad->unit));
-        copy_units(pad, to, from, dim->border + dim->n, dim->extent);
+        copy_units(pad, to, from, behind, dim->extent, places ? places + left : NULL);
     }
+}
+
+/* Notes where the units of both borders lie, if there is room for them. */
+static void
+find_places(Pad *pad)
+{
+    const Dim *dim = &pad->dims[pad->last];
+    const int64_t left = min_of(dim->border, dim->extent), behind = dim->border + dim->n;
+    pad->known = left + dim->extent - behind <= PLACES;
+    for (int64_t i = 0; pad->known && i < left; i++)
+        pad->places[i] = place_of(pad, i);
+    for (int64_t i = behind; pad->known && i < dim->extent; i++)
+        pad->places[left + i - behind] = place_of(pad, i);
 }
 
 const char *
@@ -142,6 +200,7 @@ kiln_cpu_pad_modes(const KilnKernelArgs *args)
         memcpy(args->data[0], args->data[1], (size_t)pad.unit);
         return NULL;
     }
+    find_places(&pad);
     const int64_t row = pad.dims[pad.last].extent * pad.unit;
     pad.rows_per_task = units_per_task(TASK_BYTES, row);
     kiln_cpu_parallel(ceil_div(pad.rows, pad.rows_per_task), args->threads, run_task, &pad);
