@@ -312,18 +312,72 @@ widen_items(const KilnNode *node, const KilnFunction *body, const KilnType *firs
     return true;
 }
 
+/* Carried values of one round: the types that they have before all iterations, before one, and
+ * behind it. */
+typedef struct {
+    const KilnType *first, *before;
+    const KilnNode *results; /* of the body: from @asks on */
+    uint32_t asks;
+} Round;
+
+static const KilnType *
+after_of(const Round *round, uint32_t k)
+{
+    return &round->results->operands[round->asks + k].value->type;
+}
+
+/* True where dim @d of carried value @k is not the same in all iterations. */
+static bool
+changes(const Round *round, uint32_t k, int d)
+{
+    const KilnType *before = &round->before[k];
+    return !kiln_type_equal_dims(before, d, after_of(round, k), d) ||
+           !kiln_type_equal_dims(before, d, &round->first[k], d);
+}
+
+/* True where two dims that change are equal in all iterations, if they are in one: they begin as
+ * the same number, and one iteration makes the same of both. */
+static bool
+change_alike(const Round *round, uint32_t k, int d, uint32_t j, int e)
+{
+    return kiln_type_knows_dim(&round->first[k], d) &&
+           kiln_type_equal_dims(&round->first[k], d, &round->first[j], e) &&
+           kiln_type_equal_dims(&round->before[k], d, &round->before[j], e) &&
+           kiln_type_equal_dims(after_of(round, k), d, after_of(round, j), e);
+}
+
+/* The dim of @types that dim @d of carried value @k, which changes, becomes: that of one that
+ * changes alike and stands before it, or the name that it has unless another one keeps that. */
+static const KilnDim *
+find_name(const Round *round, const KilnType *types, uint32_t k, int d)
+{
+    const bool has_name = !kiln_type_equal_dims(&round->before[k], d, &round->first[k], d);
+    bool kept = false;
+    for (uint32_t j = 0; j <= k; j++) {
+        for (int e = 0; e < (j < k ? types[j].rank : d); e++) {
+            if (types[j].contents || !changes(round, j, e))
+                continue;
+            if (change_alike(round, k, d, j, e))
+                return types[j].open[e];
+            kept |= kiln_type_equal_dims(&types[j], e, &round->before[k], d);
+        }
+    }
+    return has_name && !kept ? round->before[k].open[d] : NULL;
+}
+
 /* Dims that an iteration changes get names in @types. *@out_changed tells if one did. */
 static gboolean
 widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType *types,
       bool *out_changed, GError **error)
 {
     uint32_t at, carried, asks = node->op == KILN_OP_loop ? 1 : 0;
-    const KilnNode *results = kiln_function_return(body);
     kiln_flow_carried(node, &at, &carried);
+    g_autofree KilnType *before = g_memdup2(types + at, ((gsize)carried + 1) * sizeof *types);
+    const Round round = { first + at, before, kiln_function_return(body), asks };
     *out_changed = false;
     for (uint32_t k = 0; k < carried; k++) {
         KilnType *type = &types[at + k];
-        const KilnType *after = &results->operands[asks + k].value->type;
+        const KilnType *after = after_of(&round, k);
         if (type->contents && type->dtype == after->dtype) {
             if (!widen_items(node, body, first, type, after, out_changed))
                 return throw_carried(node, k, type, after, error);
@@ -332,13 +386,13 @@ widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType 
         if (type->dtype != after->dtype || type->rank != after->rank)
             return throw_carried(node, k, type, after, error);
         for (int d = 0; d < type->rank; d++) {
-            if (kiln_type_equal_dims(type, d, after, d) ||
-                !kiln_type_equal_dims(type, d, &first[at + k], d))
+            if (!changes(&round, k, d))
                 continue;
             KilnValue *argument = &kiln_function_argument(body, at + k)->value;
-            kiln_type_set_dim(type, d, make_name(body, argument, d, KILN_DIM_MOST));
+            const KilnDim *name = find_name(&round, types + at, k, d);
+            kiln_type_set_dim(type, d, name ? name : make_name(body, argument, d, KILN_DIM_MOST));
             argument->type = *type; /* so that the next name is another one */
-            *out_changed = true;
+            *out_changed |= !kiln_type_equal_dims(type, d, &before[k], d);
         }
     }
     return TRUE;

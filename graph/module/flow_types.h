@@ -7,8 +7,9 @@
  *       return %c, %b                                          m: of the result
  *     }
  *
- * Names of arguments get their numbers when an iteration begins. Names of results are listed in the
- * attribute `dims` of the node, which defines them (graph/module/define.h). */
+ * Names of arguments get their numbers when an iteration begins. Dims of arguments that begin equal
+ * and change alike share a name. Names of results are listed in the attribute `dims` of the node,
+ * which defines them (graph/module/define.h). */
 #ifndef KILN_GRAPH_MODULE_FLOW_TYPES_H
 #define KILN_GRAPH_MODULE_FLOW_TYPES_H
 

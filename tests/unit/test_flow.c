@@ -104,6 +104,58 @@ Test(flow, what_is_carried_grows)
     expect_rows(session, 7, 3);
 }
 
+/* What begins with one length and grows by one row is added up. */
+static const char twins[] =
+    "graph @f(%n: i64[], %x: f32[2,2]) {\n"
+    "  %row = const @row : f32[1,2]\n"
+    "  %y, %z = loop(%n, _, %x, %x) body(%i: i64[], %go: bool[], %a: f32[?,2], %b: f32[?,2]) {\n"
+    "    %s = add(%a, %b) : f32[?,2]\n"
+    "    %c = concat(%s, %row) : f32[?,2]\n"
+    "    %d = concat(%b, %row) : f32[?,2]\n"
+    "    return %go, %c, %d\n"
+    "  } : f32[?,2], f32[?,2]\n"
+    "  return %y, %z\n}\nconstants { @row = [1, 1] : f32[1,2] }\n";
+
+Test(flow, what_grows_alike_has_one_length)
+{
+    static const float x[] = { 1, 2, 3, 4 };
+    static const float y[] = { 3, 6, 9, 12, 2, 2, 1, 1 }, z[] = { 1, 2, 3, 4, 1, 1, 1, 1 };
+    const int64_t n = 2, none = 0;
+    g_autoptr(KilnSession) session = session_of(twins);
+    bind(session, 0, &n, sizeof n);
+    bind(session, 1, x, sizeof x);
+    run(session);
+    expect_floats(session, 0, y, DIMS(4, 2));
+    expect_floats(session, 1, z, DIMS(4, 2));
+    bind(session, 0, &none, sizeof none);
+    run(session);
+    expect_floats(session, 0, x, DIMS(2, 2));
+}
+
+/* Two values begin with one length, and grow alike in the first iteration alone. */
+static const char parting[] = "graph @f(%n: i64[], %x: f32[1]) {\n"
+                              "  %y, %z, %m = loop(%n, _, %x, %x, %x) "
+                              "body(%i: i64[], %go: bool[], %a: f32[?], %b: f32[?], %c: f32[?]) {\n"
+                              "    %d = concat(%a, %x) : f32[?]\n"
+                              "    %e = concat(%b, %c) : f32[?]\n"
+                              "    %f = concat(%c, %x) : f32[?]\n"
+                              "    return %go, %d, %e, %f\n"
+                              "  } : f32[?], f32[?], f32[?]\n"
+                              "  return %y, %z\n}\n";
+
+Test(flow, what_grows_alike_once_has_two_lengths)
+{
+    static const float x = 5, all[] = { 5, 5, 5, 5, 5, 5, 5, 5 };
+    g_autoptr(KilnSession) session = session_of(parting);
+    for (int64_t n = 0; n < 4; n++) {
+        bind(session, 0, &n, sizeof n);
+        bind(session, 1, &x, sizeof x);
+        run(session);
+        expect_floats(session, 0, all, DIMS(n + 1));
+        expect_floats(session, 1, all, DIMS(1 + n * (n + 1) / 2));
+    }
+}
+
 static void
 expect_branch(KilnSession *session, bool taken)
 {
