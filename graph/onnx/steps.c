@@ -73,6 +73,58 @@ ARITHMETIC(div)
 ARITHMETIC(pow)
 #undef ARITHMETIC
 
+#define COMPARISON(op)                                                                             \
+    KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)             \
+    {                                                                                              \
+        return kiln_onnx_step2(s, KILN_OP_##op, NULL, a, b);                                       \
+    }                                                                                              \
+    KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number)   \
+    {                                                                                              \
+        return kiln_onnx_step_number(s, KILN_OP_##op, a, number);                                  \
+    }
+COMPARISON(equal)
+COMPARISON(less)
+COMPARISON(greater)
+COMPARISON(greater_or_equal)
+#undef COMPARISON
+
+KilnValue *
+kiln_onnx_step_both(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    return kiln_onnx_step2(s, KILN_OP_and, NULL, a, b);
+}
+
+KilnValue *
+kiln_onnx_step_either(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    return kiln_onnx_step2(s, KILN_OP_or, NULL, a, b);
+}
+
+KilnValue *
+kiln_onnx_step_opposite(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_not, NULL, a);
+}
+
+KilnValue *
+kiln_onnx_step_any(const KilnOnnxSteps *s, KilnValue *a)
+{
+    const KilnAttrs_reduce_max attrs = { .keepdims = false };
+    return kiln_onnx_step1(s, KILN_OP_reduce_max, &attrs, a);
+}
+
+KilnValue *
+kiln_onnx_step_where(const KilnOnnxSteps *s, KilnValue *condition, KilnValue *a, KilnValue *b)
+{
+    return kiln_onnx_step3(s, KILN_OP_where, NULL, condition, a, b);
+}
+
+KilnValue *
+kiln_onnx_step_least(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
+{
+    return kiln_onnx_step2(s, KILN_OP_min, NULL, a, b);
+}
+
 KilnValue *
 kiln_onnx_step_abs(const KilnOnnxSteps *s, KilnValue *a)
 {
@@ -116,6 +168,14 @@ kiln_onnx_step_sum(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, bool keep
     const KilnAttrs_reduce_sum attrs = { .keepdims = keep };
     return kiln_onnx_step2(s, KILN_OP_reduce_sum, &attrs, a,
                            kiln_onnx_ints(s->call, "axes", &axis, 1));
+}
+
+KilnValue *
+kiln_onnx_step_sums_before(const KilnOnnxSteps *s, KilnValue *a, int64_t axis)
+{
+    const KilnAttrs_cum_sum attrs = { .exclusive = true };
+    return kiln_onnx_step2(s, KILN_OP_cum_sum, &attrs, a,
+                           kiln_onnx_scalar(s->call, "axis", KILN_DTYPE_i64, (double)axis));
 }
 
 KilnValue *
@@ -330,16 +390,27 @@ KilnValue *
 kiln_onnx_step_expand(const KilnOnnxSteps *s, KilnValue *a, const KilnOnnxExtent *extents,
                       uint32_t n)
 {
-    return kiln_onnx_step2(s, KILN_OP_expand, NULL, a, kiln_onnx_step_shape(s, extents, n));
+    return kiln_onnx_step_expand_to(s, a, kiln_onnx_step_shape(s, extents, n));
+}
+
+KilnValue *
+kiln_onnx_step_expand_to(const KilnOnnxSteps *s, KilnValue *a, KilnValue *shape)
+{
+    return kiln_onnx_step2(s, KILN_OP_expand, NULL, a, shape);
 }
 
 KilnValue *
 kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a, const KilnOnnxExtent *extents,
                        uint32_t n)
 {
-    KilnAttrs_reshape attrs = { .allowzero = true };
-    return a ? kiln_onnx_step2(s, KILN_OP_reshape, &attrs, a, kiln_onnx_step_shape(s, extents, n))
-             : NULL;
+    return a ? kiln_onnx_step_reshape_to(s, a, kiln_onnx_step_shape(s, extents, n)) : NULL;
+}
+
+KilnValue *
+kiln_onnx_step_reshape_to(const KilnOnnxSteps *s, KilnValue *a, KilnValue *shape)
+{
+    const KilnAttrs_reshape attrs = { .allowzero = true };
+    return kiln_onnx_step2(s, KILN_OP_reshape, &attrs, a, shape);
 }
 
 KilnValue *

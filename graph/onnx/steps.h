@@ -35,6 +35,25 @@ KILN_ONNX_ARITHMETIC(mul)
 KILN_ONNX_ARITHMETIC(div)
 KILN_ONNX_ARITHMETIC(pow)
 #undef KILN_ONNX_ARITHMETIC
+/** Comparisons, which have a result of bool. */
+#define KILN_ONNX_COMPARISON(op)                                                                   \
+    KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);            \
+    KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number);
+KILN_ONNX_COMPARISON(equal)
+KILN_ONNX_COMPARISON(less)
+KILN_ONNX_COMPARISON(greater)
+KILN_ONNX_COMPARISON(greater_or_equal)
+#undef KILN_ONNX_COMPARISON
+/** Of flags: both, one at least, the opposite, and true where one of all elements is. */
+KilnValue *kiln_onnx_step_both(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
+KilnValue *kiln_onnx_step_either(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
+KilnValue *kiln_onnx_step_opposite(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_any(const KilnOnnxSteps *s, KilnValue *a);
+/** @a where @condition is true, else @b. */
+KilnValue *kiln_onnx_step_where(const KilnOnnxSteps *s, KilnValue *condition, KilnValue *a,
+                                KilnValue *b);
+/** The lesser one of @a and @b. */
+KilnValue *kiln_onnx_step_least(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @a, or @number where that is less. */
 KilnValue *kiln_onnx_step_at_most(const KilnOnnxSteps *s, KilnValue *a, double number);
 /** The absolute value, the root, the logarithm, the sigmoid and log(1 + e^@a). */
@@ -45,6 +64,8 @@ KilnValue *kiln_onnx_step_sigmoid(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_softplus(const KilnOnnxSteps *s, KilnValue *a);
 /** The sum along @axis; @keep: it stays as a dim of 1. */
 KilnValue *kiln_onnx_step_sum(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, bool keep);
+/** The sums of the elements before each one along @axis. */
+KilnValue *kiln_onnx_step_sums_before(const KilnOnnxSteps *s, KilnValue *a, int64_t axis);
 /** Where the first greatest element along @axis is, which stays as a dim of 1. */
 KilnValue *kiln_onnx_step_arg_max(const KilnOnnxSteps *s, KilnValue *a, int64_t axis);
 /** @a * sigmoid(@a) */
@@ -120,6 +141,9 @@ KilnValue *kiln_onnx_step_expand(const KilnOnnxSteps *s, KilnValue *a,
                                  const KilnOnnxExtent *extents, uint32_t n);
 KilnValue *kiln_onnx_step_reshape(const KilnOnnxSteps *s, KilnValue *a,
                                   const KilnOnnxExtent *extents, uint32_t n);
+/** The same for a @shape that is a list of i64. */
+KilnValue *kiln_onnx_step_expand_to(const KilnOnnxSteps *s, KilnValue *a, KilnValue *shape);
+KilnValue *kiln_onnx_step_reshape_to(const KilnOnnxSteps *s, KilnValue *a, KilnValue *shape);
 
 /** Checks that operand @i has a rank from @min to @max. */
 gboolean kiln_onnx_require_rank(const KilnOnnxCall *call, uint32_t i, int min, int max,

@@ -32,16 +32,22 @@ kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs, Kil
 KilnValue *
 kiln_onnx_step_greatest(const KilnOnnxSteps *s, KilnValue *x, int64_t k)
 {
+    return kiln_onnx_step_greatest_of(s, x, kiln_onnx_ints(s->call, "k", &k, 1));
+}
+
+KilnValue *
+kiln_onnx_step_greatest_of(const KilnOnnxSteps *s, KilnValue *x, KilnValue *k)
+{
     const KilnAttrs_top_k attrs = { .axis = -1, .largest = true, .sorted = true };
     g_autofree char *name = g_strdup_printf("%s.best", s->call->base);
-    KilnValue *operands[] = { x, kiln_onnx_ints(s->call, "k", &k, 1) };
+    KilnValue *operands[] = { x, k };
     const KilnNodeSpec spec = { .op = KILN_OP_top_k,
                                 .operands = operands,
                                 .n_operands = 2,
                                 .n_results = 2,
                                 .attrs = &attrs,
                                 .result_name = name };
-    KilnNode *node = x ? kiln_node_new(s->call->function, &spec, s->error) : NULL;
+    KilnNode *node = x && k ? kiln_node_new(s->call->function, &spec, s->error) : NULL;
     for (uint32_t i = 0; node && i < 2; i++)
         node->results[i].made_up = true;
     return node ? node->results : NULL;

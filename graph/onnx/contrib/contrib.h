@@ -14,6 +14,8 @@ KilnValue *kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void 
 /** Two results of @x: the @k greatest elements along the last axis, and where they are. NULL: it
  * failed. */
 KilnValue *kiln_onnx_step_greatest(const KilnOnnxSteps *s, KilnValue *x, int64_t k);
+/** The same for a @k that is a list of one i64. */
+KilnValue *kiln_onnx_step_greatest_of(const KilnOnnxSteps *s, KilnValue *x, KilnValue *k);
 /** @a, whose channels are the last dim, with channels as dim 1, and the way back. */
 KilnValue *kiln_onnx_step_channels_second(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_channels_last(const KilnOnnxSteps *s, KilnValue *a);
@@ -25,5 +27,9 @@ KilnValue *kiln_onnx_step_dequantize(const KilnOnnxSteps *s, KilnValue *const op
  * be NULL. */
 KilnValue *kiln_onnx_step_scaled_product(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b,
                                          KilnValue *const zeros[2], KilnValue *const scales[2]);
+/** @scores, [rows, words], where words are @blocked that would repeat the last @n - 1 of @tokens
+ * and one that came behind them before. */
+KilnValue *kiln_onnx_step_block_repeats(const KilnOnnxSteps *s, KilnValue *tokens,
+                                        KilnValue *scores, int64_t n, double blocked);
 
 #endif

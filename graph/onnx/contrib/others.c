@@ -168,39 +168,48 @@ kiln_onnx_convert_cdist(KilnOnnxCall *call, GError **error)
 
 /* --- repeated words --- */
 
-/* Scores of words that would repeat the last n - 1 words and one that came behind them before are
- * -inf. (ids[batch, length], scores[batch, words]) */
+KilnValue *
+kiln_onnx_step_block_repeats(const KilnOnnxSteps *s, KilnValue *tokens, KilnValue *scores,
+                             int64_t n, double blocked)
+{
+    const KilnAttrs_scatter_elements least = { .axis = 1, .reduction = "min" };
+    KilnValue *same = NULL;
+    if (!scores)
+        return NULL;
+    for (int64_t i = 0; i < n - 1; i++) {
+        KilnValue *word =
+            kiln_onnx_step_slice(s, tokens, 1, i - n + 1, i < n - 2 ? i - n + 2 : INT64_MAX, 1);
+        KilnValue *before = kiln_onnx_step_slice(s, tokens, 1, i, i - n + 1, 1);
+        KilnValue *equal = kiln_onnx_step2(s, KILN_OP_equal, NULL, before, word);
+        same = same ? kiln_onnx_step2(s, KILN_OP_and, NULL, same, equal) : equal;
+        if (!same)
+            return NULL;
+    }
+    const KilnDType dtype = scores->type.dtype;
+    KilnValue *next = n > 1 ? kiln_onnx_step_slice(s, tokens, 1, n - 1, INT64_MAX, 1) : tokens;
+    KilnValue *all = same ? same : kiln_onnx_step2(s, KILN_OP_equal, NULL, tokens, tokens);
+    KilnValue *bound = kiln_onnx_step3(s, KILN_OP_where, NULL, all,
+                                       kiln_onnx_scalar(s->call, "blocked", dtype, blocked),
+                                       kiln_onnx_scalar(s->call, "free", dtype, INFINITY));
+    return kiln_onnx_step3(s, KILN_OP_scatter_elements, &least, scores, next, bound);
+}
+
+/* (ids[batch, length], scores[batch, words]) */
 gboolean
 kiln_onnx_convert_ngram_repeat_block(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
-    const KilnAttrs_scatter_elements least = { .axis = 1, .reduction = "min" };
     int64_t n = 0;
     KilnValue *ids = kiln_onnx_need(call, 0, error);
-    KilnValue *scores = ids ? kiln_onnx_need(call, 1, error) : NULL, *same = NULL;
+    KilnValue *scores = ids ? kiln_onnx_need(call, 1, error) : NULL;
     if (!scores || !kiln_onnx_require_rank(call, 0, 2, 2, error) ||
         !kiln_onnx_require_rank(call, 1, 2, 2, error) ||
         !kiln_onnx_take_int(call, "ngram_size", &n, error))
         return FALSE;
     if (n < 1 || n > 64)
         return kiln_onnx_unsupported(call, error, "ngram_size=%" G_GINT64_FORMAT, n);
-    for (int64_t i = 0; i < n - 1; i++) {
-        KilnValue *word =
-            kiln_onnx_step_slice(&s, ids, 1, i - n + 1, i < n - 2 ? i - n + 2 : INT64_MAX, 1);
-        KilnValue *before = kiln_onnx_step_slice(&s, ids, 1, i, i - n + 1, 1);
-        KilnValue *equal = kiln_onnx_step2(&s, KILN_OP_equal, NULL, before, word);
-        same = same ? kiln_onnx_step2(&s, KILN_OP_and, NULL, same, equal) : equal;
-        if (!same)
-            return FALSE;
-    }
-    const KilnDType dtype = scores->type.dtype;
-    KilnValue *next = n > 1 ? kiln_onnx_step_slice(&s, ids, 1, n - 1, INT64_MAX, 1) : ids;
-    KilnValue *all = same ? same : kiln_onnx_step2(&s, KILN_OP_equal, NULL, ids, ids);
-    KilnValue *bound = kiln_onnx_step3(&s, KILN_OP_where, NULL, all,
-                                       kiln_onnx_scalar(call, "blocked", dtype, -INFINITY),
-                                       kiln_onnx_scalar(call, "free", dtype, INFINITY));
-    return kiln_onnx_set_result(
-        call, 0, kiln_onnx_step3(&s, KILN_OP_scatter_elements, &least, scores, next, bound));
+    return kiln_onnx_set_result(call, 0,
+                                kiln_onnx_step_block_repeats(&s, ids, scores, n, -INFINITY));
 }
 
 /* --- CropAndResize --- */
