@@ -132,5 +132,26 @@ def greedy():
         yield Search(f"early end of one {seed}", "GreedySearch", [("x", draw.ints(2, 5, (1, 3), np.int32)), number("l", 20)], decoder)
 
 
+def beams():
+    draw = Draw(1)
+    for seed in range(6):
+        decoder = Decoder(draw, layers=1 + seed % 2, words=WORDS if seed % 3 else 6)
+        prompt = draw.ints(2, decoder.words, (1 + seed % 3, 3), np.int32)
+        masks = ("v", draw.ints(0, 4, decoder.words, np.int32)), ("w", draw.ints(0, 3, (len(prompt), decoder.words), np.int32))
+        prompt[:1, :seed % 3] = PAD
+        longest, penalty = number("l", 10), number("p", 1.6, np.float32)
+        for n, kept in (1, 1), (3, 2), (4, 4):
+            counts = number("n" if seed % 2 else "n!", n), number("k" if seed % 2 else "k!", kept)
+            make = lambda label, *operands, **more: Search(
+                f"{label}, {kept} of {n}, {seed}", "BeamSearch", [("x", prompt), longest, operands[0], *counts, *operands[1:]], decoder,
+                results=("y", "z"), dims={"x": ["b", "s"]} if seed % 4 == 3 else None, **more)
+            none, one = number("m", 0), number("q", 1, np.float32)  # ONNX Runtime requires them
+            yield make("plain", none, one)
+            yield make("power", none, number("q", (0.5, 2, 0, -1)[seed % 4], np.float32))
+            yield make("early", none, one, early_stopping=1)
+            yield make("all", number("m", 7), one, penalty, *masks, no_repeat_ngram_size=(0, 2, 3, 4)[seed % 4], early_stopping=seed % 2)
+
+
 def cases():
     yield from greedy()
+    yield from beams()

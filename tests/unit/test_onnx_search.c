@@ -76,6 +76,12 @@ greedy(const char *inputs, const Decoder *decoder, GByteArray *attr)
     return graph_of("GreedySearch", inputs, "y", decoder, attr);
 }
 
+static GByteArray *
+beams(const char *inputs, const char *outputs, GByteArray *attr)
+{
+    return graph_of("BeamSearch", inputs, outputs, &plain, attr);
+}
+
 /* The text of @graph has @expected, and no operator that is not known. */
 static void
 returns(GByteArray *graph, const char *expected)
@@ -108,6 +114,12 @@ Test(onnx_search, greedy)
             " = loop(");
 }
 
+Test(onnx_search, beams)
+{
+    returns(beams("x,n,,n,n", "y", NULL), " = top_k(");
+    returns(beams("x,n,n,n,n,f,f,v", "y,z", onnx_int("early_stopping", 1)), " = top_k(");
+}
+
 Test(onnx_search, attributes_that_are_wrong)
 {
     const KilnError invalid = KILN_ERROR_INVALID;
@@ -116,6 +128,8 @@ Test(onnx_search, attributes_that_are_wrong)
           "attribute 'init_decoder' is no graph");
     wrong(greedy("x,n", &plain, onnx_int("vocab_size", 6)), invalid,
           "vocab_size: expected 1 to the number of logits, found 6");
+    wrong(beams("x,n,,n,n", "y", onnx_int("early_stopping", 2)), invalid,
+          "early_stopping: expected 0 or 1, found 2");
     refused(greedy("x,n", &plain, onnx_int("model_type", 1)), "model_type=1");
     refused(greedy("x,n", &plain, onnx_int("no_repeat_ngram_size", 65)), "no_repeat_ngram_size=65");
 }
@@ -129,6 +143,9 @@ Test(onnx_search, operands_that_are_wrong)
           "operand 0: expected one token or more, found none");
     wrong(greedy("x,m", &plain, NULL), KILN_ERROR_SHAPE, "operand 1: expected [1], found i32[2]");
     wrong(greedy("x,n,,,x", &plain, NULL), KILN_ERROR_SHAPE, "operand 4: expected rank 1");
+    wrong(beams("x,n,,m,n", "y", NULL), KILN_ERROR_SHAPE, "operand 3: expected [1], found i32[2]");
+    refused(beams("x,n,,n,n,,,,,,x", "y", NULL), "decoder_input_ids of a decoder alone");
+    refused(beams("x,n,,n,n,,,,,,,n", "y", NULL), "logits_processor of a decoder alone");
 }
 
 Test(onnx_search, decoders_that_are_wrong)
