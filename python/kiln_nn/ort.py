@@ -9,7 +9,9 @@ Options that choose a device, an arena or a log have no meaning here and are acc
 would change results and is not possible raises NotImplementedError."""
 from __future__ import annotations
 
+import ctypes
 import enum
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from . import _kiln, _support
+from ._support import numpy_dtype
 
 __version__ = _kiln.version
 
@@ -26,6 +29,23 @@ TYPES = {"f32": "float", "f64": "double", "i8": "int8", "i16": "int16", "i32": "
          "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8e4m3fn",
          "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2", "f8e5m2fnuz": "float8e5m2fnuz", "i4": "int4",
          "u4": "uint4"}
+
+
+# Numbers of TensorProto.DataType.
+ONNX_TYPES = {1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 8: "string", 9: "bool", 10: "f16",
+              11: "f64", 12: "u32", 13: "u64", 16: "bf16"}
+
+
+def _numpy_dtype(element_type: Any) -> np.dtype[Any]:
+    """Of a number of ONNX, or of what NumPy takes for a dtype."""
+    return numpy_dtype(ONNX_TYPES[element_type]) if isinstance(element_type, int) else np.dtype(element_type)
+
+
+def _array_at(address: int, element_type: Any, shape: Sequence[int] | None) -> np.ndarray:
+    """The memory at an address, which the caller keeps."""
+    dtype = _numpy_dtype(element_type)
+    memory = (ctypes.c_char * (dtype.itemsize * math.prod(shape or ()))).from_address(address)
+    return np.frombuffer(memoryview(memory), dtype=dtype).reshape(shape or ())
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -232,15 +252,19 @@ class InferenceSession:
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed_input_names)}).")
 
-    def _run(self, output_names: Sequence[str], input_feed: dict[str, Any]) -> list[Any]:
+    def _run_on_idle(self, output_names: list[str], input_feed: dict[str, Any], out: dict[str, Any]) -> dict[str, Any]:
+        """Runs on a session that no other thread uses."""
         try:
             session = self._idle.pop()
         except IndexError:
             session = self._program.session(profile=self._options.enable_profiling)
         try:
-            results = session.run(input_feed, outputs=output_names)
+            return session.run(input_feed, out=out, outputs=output_names)
         finally:
             self._idle.append(session)
+
+    def _run(self, output_names: Sequence[str], input_feed: dict[str, Any]) -> list[Any]:
+        results = self._run_on_idle(list(output_names), input_feed, {})
         return [results[name] for name in output_names]
 
     def run(
@@ -284,6 +308,13 @@ class InferenceSession:
         iobinding._run()
 
 
+def _is_of(dtype: np.dtype[Any], name: str) -> bool:
+    try:
+        return bool(numpy_dtype(name) == dtype)
+    except ImportError:                         # ml_dtypes is absent, and so are its arrays
+        return False
+
+
 class OrtValue:
     """An array in the memory of the processor."""
 
@@ -297,9 +328,52 @@ class OrtValue:
         """A value on the memory of an array."""
         return cls(numpy_obj)
 
+    @classmethod
+    def ortvalue_from_shape_and_type(
+            cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0,
+            vendor_id: int = -1, memory_info: Any = None
+    ) -> OrtValue:
+        """A value in new memory."""
+        return cls(np.zeros(shape, _numpy_dtype(element_type)))
+
     def numpy(self) -> Any:
         """The array."""
         return self._array
+
+    def update_inplace(self, data: np.ndarray) -> None:
+        """Copies an array into the memory of the value."""
+        if data.shape != self._array.shape or data.dtype != self._array.dtype:
+            raise ValueError(f"update_inplace: expected {self._array.dtype}{list(self._array.shape)}, "
+                             f"found {data.dtype}{list(data.shape)}")
+        np.copyto(self._array, data)
+
+    def data_ptr(self) -> int:
+        """The address of the elements."""
+        return int(self._array.ctypes.data)
+
+    def data_type(self) -> str:
+        """ONNX Runtime's name, such as "tensor(float)"."""
+        return _type(ONNX_TYPES[self.element_type()]) if self.is_tensor() else "seq"
+
+    def element_type(self) -> int:
+        """The number of ONNX for the element type."""
+        return next(number for number, name in ONNX_TYPES.items() if _is_of(self._array.dtype, name))
+
+    def is_tensor(self) -> bool:
+        """False for lists, which are sequences."""
+        return isinstance(self._array, np.ndarray)
+
+    def is_tensor_sequence(self) -> bool:
+        """True for lists."""
+        return isinstance(self._array, list)
+
+    def has_value(self) -> bool:
+        """False for an optional without a value."""
+        return self._array is not None
+
+    def tensor_size_in_bytes(self) -> int:
+        """The bytes of the elements."""
+        return int(self._array.nbytes)
 
     def shape(self) -> list[int]:
         """The dims as a list."""
@@ -323,6 +397,12 @@ class IOBinding:
         """Binds an array to an input."""
         self._inputs[name] = arr_on_cpu
 
+    def bind_input(
+            self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+    ) -> None:
+        """Binds the memory at an address to an input."""
+        self._inputs[name] = _array_at(buffer_ptr, element_type, shape)
+
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds a value to an input."""
         self._inputs[name] = ortvalue.numpy()
@@ -331,10 +411,8 @@ class IOBinding:
             self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
             shape: Sequence[int] | None = None, buffer_ptr: int | None = None
     ) -> None:
-        """Asks for an output in new memory."""
-        if buffer_ptr is not None:
-            raise NotImplementedError("bind_output: expected an array by bind_ortvalue_output(), found an address")
-        self._outputs[name] = None
+        """Asks for an output in new memory, or in the memory at an address."""
+        self._outputs[name] = None if buffer_ptr is None else _array_at(buffer_ptr, element_type, shape)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an output to the memory of a value."""
@@ -348,11 +426,15 @@ class IOBinding:
         """Forgets the outputs."""
         self._outputs = {}
 
+    def synchronize_inputs(self) -> None:
+        """Does nothing: inputs are in the memory of the processor."""
+
+    def synchronize_outputs(self) -> None:
+        """Does nothing: a run ends when its outputs are written."""
+
     def _run(self) -> None:
-        names = list(self._outputs)
         out = {name: array for name, array in self._outputs.items() if array is not None}
-        session = self._session._program.session()
-        self._results = session.run(self._inputs, out=out, outputs=names)
+        self._results = self._session._run_on_idle(list(self._outputs), self._inputs, out)
 
     def get_outputs(self) -> list[OrtValue]:
         """The outputs of the last run, as a list of OrtValue."""

@@ -78,6 +78,34 @@ class Class(unittest.TestCase):
         value = ort.OrtValue.ortvalue_from_numpy(seven())
         self.assertEqual(session.run_with_ort_values(None, {"image": value})[0].shape(), [1, 10])
 
+    def test_memory_at_addresses(self):
+        session = kiln_nn.InferenceSession(DIGITS)
+        binding, picture, out = session.io_binding(), seven(), np.zeros((1, 10), np.float32)
+        binding.bind_input("image", "cpu", 0, np.float32, picture.shape, picture.ctypes.data)
+        binding.bind_output("probabilities", "cpu", 0, 1, out.shape, out.ctypes.data)
+        binding.synchronize_inputs()
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        self.assertEqual(out.argmax(), 7)
+        with self.assertRaises(kiln_nn.ElementTypeError):
+            binding.bind_input("image", "cpu", 0, np.float64, (1, 1, 28, 14), picture.ctypes.data)
+            session.run_with_iobinding(binding)
+        self.assertEqual(session.run(None, {"image": picture})[0].argmax(), 7)
+
+    def test_values(self):
+        for library in filter(None, (ort, onnxruntime)):
+            value = library.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32)
+            value.update_inplace(np.full((2, 3), 5, np.float32))
+            self.assertTrue((value.numpy() == 5).all())
+            self.assertEqual((value.data_type(), value.element_type(), list(value.shape()), value.device_name()),
+                             ("tensor(float)", 1, [2, 3], "cpu"))
+            self.assertEqual((value.is_tensor(), value.is_tensor_sequence(), value.has_value(), value.tensor_size_in_bytes()),
+                             (True, False, True, 24))
+            self.assertEqual(library.OrtValue.ortvalue_from_numpy(np.ones(2, np.int64)).element_type(), 7)
+            self.assertNotEqual(value.data_ptr(), 0)
+        with self.assertRaises(ValueError):
+            ort.OrtValue(np.ones(2)).update_inplace(np.ones(3))
+
     def test_options(self):
         options = ort.SessionOptions()
         options.add_free_dimension_override_by_name("N", 4)
