@@ -48,6 +48,7 @@
 #include "passes/pass.h"
 #include "passes/query/equal_nodes.h"
 #include "passes/query/literal.h"
+#include "passes/query/loop_view.h"
 #include "passes/query/movement.h"
 #include "passes/query/quant_product.h"
 
@@ -197,12 +198,6 @@ cannot_fail(const KilnNode *node)
     }
 }
 
-static double
-likely_bytes(const KilnType *type)
-{
-    return (double)MAX(kiln_type_likely_elements(type), 0) * (double)kiln_dtype_size(type->dtype);
-}
-
 /* By how many bytes the results of @node are bigger than its operands. */
 static double
 growth(const KilnNode *node)
@@ -211,10 +206,10 @@ growth(const KilnNode *node)
     if (node->op == KILN_OP_const || kiln_op_is_product(node->op))
         return 0;
     for (uint32_t r = 0; r < node->n_results; r++)
-        bytes += likely_bytes(&node->results[r].type);
+        bytes += kiln_likely_bytes(&node->results[r].type);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (node->operands[i].value && !kiln_op_is_shape_operand(node->op, i))
-            bytes -= likely_bytes(&node->operands[i].value->type);
+            bytes -= kiln_likely_bytes(&node->operands[i].value->type);
     }
     return bytes;
 }

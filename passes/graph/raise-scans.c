@@ -25,6 +25,10 @@
  * are left do without it. A state that begins with the neutral number needs no concat. A sum of
  * which only the last value is read is a `reduce_sum`.
  *
+ * A value of all iterations may be `max-growth` bytes bigger than all that the loop reads and
+ * gives. Sums of outer products stay in their loop, and so do rows that a product makes smaller
+ * again.
+ *
  * The order of the operands stays: rows of an operand that is scanned backwards are taken from the
  * last one on. Kernels keep running numbers of floats in double, and the loop rounds each of them.
  * So a float that leaves its range on the way, or vanishes, may come back here. Integers wrap, and
@@ -42,6 +46,9 @@
 #include "passes/query/movement.h"
 
 #include <math.h>
+
+#define OPTIONS(OPTION, CHOICE) OPTION(INT, max_growth, 1048576)
+PASS_OPTIONS(raise_scans, OPTIONS);
 
 /* State @k of a loop. */
 typedef struct {
@@ -255,6 +262,28 @@ order_states(GArray *states, KilnLift *lift)
     return n;
 }
 
+/* What lifts may be bigger than all that the loop reads and gives: outer products of which a sum is
+ * read. */
+static bool
+is_small(KilnPassContext *context, const KilnLoopView *loop, double bytes)
+{
+    const Options *options = kiln_pass_options(context);
+    return bytes <= kiln_loop_bytes(loop) + (double)options->max_growth;
+}
+
+static double
+bytes_of(const GArray *states, guint n, const KilnLift *lift)
+{
+    double most = 0;
+    for (guint i = 0; i < n; i++) {
+        const Running *x = &g_array_index(states, Running, i);
+        const KilnType type = kiln_lift_type(lift, x->argument);
+        most = MAX(most, kiln_likely_bytes(&type));
+        most = MAX(most, kiln_lift_bytes(lift, x->term));
+    }
+    return most;
+}
+
 static bool
 may_raise(KilnPassContext *context, GArray *states, guint n, const KilnLift *lift)
 {
@@ -268,6 +297,7 @@ may_raise(KilnPassContext *context, GArray *states, guint n, const KilnLift *lif
     if (!read)
         return false;
     PASS_GUARD(others_do_without, !kiln_lift_leaves_need(lift, ids, n));
+    PASS_GUARD(states_growth, is_small(context, lift->loop, bytes_of(states, n, lift)));
     return true;
 }
 
@@ -326,6 +356,8 @@ may_lift(KilnPassContext *context, const KilnLoopView *loop, const KilnLift *lif
         return false;
     PASS_GUARD(lifts, kiln_lift_can_stack(lift, r));
     PASS_GUARD(for_the_stack, !value->def || value->n_uses == 1);
+    PASS_GUARD(map_growth,
+               is_small(context, loop, kiln_lift_bytes(lift, kiln_loop_returned(loop, r))));
     kiln_pass_note(context, rule, "%s of %s", value->name, kiln_node_label(loop->node));
     return true;
 }

@@ -351,6 +351,27 @@ find_needed(const KilnLift *lift, KilnValue *value)
     return needed;
 }
 
+double
+kiln_lift_bytes(const KilnLift *lift, KilnValue *value)
+{
+    g_autoptr(GHashTable) needed = find_needed(lift, value);
+    const KilnFunction *body = lift->loop->body;
+    double most = 0;
+    for (guint i = 0; i < body->arguments->len; i++) {
+        const KilnValue *argument = &kiln_function_argument(body, i)->value;
+        const KilnType type = kiln_lift_type(lift, argument);
+        if (g_hash_table_contains(needed, argument))
+            most = MAX(most, kiln_likely_bytes(&type));
+    }
+    kiln_foreach_node (node, body) {
+        if (node->n_results != 1 || !g_hash_table_contains(needed, &node->results[0]))
+            continue;
+        const KilnType type = kiln_lift_type(lift, &node->results[0]);
+        most = MAX(most, kiln_likely_bytes(&type));
+    }
+    return most;
+}
+
 KilnValue *
 kiln_lift_build(KilnLift *lift, KilnValue *value, GError **error)
 {

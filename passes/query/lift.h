@@ -37,6 +37,8 @@ void kiln_lift_give(KilnLift *lift, KilnValue *value, KilnValue *stacked);
 bool kiln_lift_can(const KilnLift *lift, const KilnValue *value);
 /** The type of @value, which lifts, in all iterations. */
 KilnType kiln_lift_type(const KilnLift *lift, const KilnValue *value);
+/** The likely bytes of the biggest value that is built for @value, which lifts. */
+double kiln_lift_bytes(const KilnLift *lift, KilnValue *value);
 /** @value, which lifts, in all iterations, in front of the loop. NULL fails. */
 KilnValue *kiln_lift_build(KilnLift *lift, KilnValue *value, GError **error);
 /** True where something reads result @r, which is stacked, and it lifts. */

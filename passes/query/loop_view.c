@@ -5,6 +5,12 @@
 #include "graph/node.h"
 #include "graph/op/flow.h"
 
+double
+kiln_likely_bytes(const KilnType *type)
+{
+    return (double)MAX(kiln_type_likely_elements(type), 0) * (double)kiln_dtype_size(type->dtype);
+}
+
 bool
 kiln_node_has_effect(const KilnNode *node)
 {
@@ -102,6 +108,19 @@ kiln_loop_stack_reverse(const KilnLoopView *loop, uint32_t r)
 {
     return !loop->asks && kiln_ints_at(kiln_attrs(loop->node, scan)->scan_output_directions,
                                        r - loop->carried, 0) == 1;
+}
+
+double
+kiln_loop_bytes(const KilnLoopView *loop)
+{
+    double bytes = 0;
+    for (uint32_t i = loop->first; i < loop->node->n_operands; i++)
+        bytes += kiln_likely_bytes(&loop->node->operands[i].value->type);
+    for (uint32_t r = 0; r < loop->node->n_results; r++) {
+        if (loop->node->results[r].n_uses)
+            bytes += kiln_likely_bytes(&loop->node->results[r].type);
+    }
+    return bytes;
 }
 
 /* --- what a value is computed from --- */

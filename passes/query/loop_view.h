@@ -10,6 +10,7 @@
 #define KILN_PASSES_QUERY_LOOP_VIEW_H
 
 #include "graph/graph.h"
+#include "graph/type.h"
 
 typedef struct {
     KilnNode *node;
@@ -20,6 +21,8 @@ typedef struct {
     uint32_t scanned; /* operands */
 } KilnLoopView;
 
+/** Bytes of @type with likely numbers in place of open dims, for costs. */
+double kiln_likely_bytes(const KilnType *type);
 /** True where @node, or a node of its subgraphs, does more than give results. */
 bool kiln_node_has_effect(const KilnNode *node);
 /** False where @node is no loop and no scan, or lacks an operand that it must have. */
@@ -44,6 +47,8 @@ int kiln_loop_stack_axis(const KilnLoopView *loop, uint32_t r);
 bool kiln_loop_stack_reverse(const KilnLoopView *loop, uint32_t r);
 /** True where @value, of the body, is computed from carried value @k of the same iteration. */
 bool kiln_loop_reads(const KilnLoopView *loop, KilnValue *value, uint32_t k);
+/** Likely bytes of all operands and of the results that are read. */
+double kiln_loop_bytes(const KilnLoopView *loop);
 /** True where the carried value @k decides one of @values, @n of the body, in the same iteration or
  * in a later one; or what has an effect, or when the loop ends. */
 bool kiln_loop_needs(const KilnLoopView *loop, KilnValue *const *values, uint32_t n, uint32_t k);

@@ -41,6 +41,9 @@ KilnValue *rf_some_rows(Flow *flow, KilnValue *x);
 /** Adds one or a few nodes that compute. */
 void rf_step(Flow *flow);
 
+/** Adds a loop or scan that needs no iterations: sums, counters, rows, cells. */
+void rf_step_sums(Flow *flow);
+
 /** Returns a sequence or an optional; NULL if there is none. */
 KilnValue *rf_pick_item(Flow *flow, KilnDType dtype);
 /** Adds a sequence, which may be empty. */

@@ -333,9 +333,10 @@ void
 rf_step(Flow *flow)
 {
     static void (*const all[])(Flow *) = {
-        step_unary,   step_unary, step_binary, step_binary, step_binary,   step_product,
-        step_matmul,  step_flag,  step_where,  step_reduce, step_gather,   step_gather,
-        step_integer, step_cast,  step_rows,   step_rows,   step_non_zero,
+        step_unary,   step_unary,    step_binary,  step_binary,  step_binary,
+        step_product, step_matmul,   step_flag,    step_where,   step_reduce,
+        step_gather,  step_gather,   step_integer, step_cast,    step_rows,
+        step_rows,    step_non_zero, rf_step_sums, rf_step_sums,
     };
     all[rg_below(&flow->g, G_N_ELEMENTS(all))](flow);
 }
