@@ -12,13 +12,15 @@
  *   raise-linear-attention   S' = kept + k ⊗ v, y = q · S'. `kept` is S or S · exp(g). v may be
  *                            β (v - k · kept), the delta rule
  *
- * In the body, k is [.., d, 1], v is [.., 1, e], q is [.., 1, d], g is [.., d or 1, 1] and β is
- * [.., 1, 1]. All of them lift (passes/query/lift.h). The dims in front of a matrix become the
- * batch of the operator, with one head each.
+ * In the body, S is [.., d, e]. k has d elements, v has e, q has d, g has d or 1, and β has 1,
+ * behind the same dims. Reshapes between them do not matter. All of them lift
+ * (passes/query/lift.h). The dims in front of a matrix become the batch of the operator, with one
+ * head each.
  *
  * requires nothing, preserves nothing; class U: the operator keeps its state in double. Runs where
  * raise-recurrent does. drop-loop-values removes the loop. */
 #include "graph/function.h"
+#include "graph/infer/infer.h"
 #include "graph/op/recurrent.h"
 #include "passes/pass.h"
 #include "passes/query/by_name.h"
@@ -48,47 +50,108 @@ node_of(const Recall *r, const KilnValue *value, const char *op)
                                                                                  : NULL;
 }
 
-/* True where @value lifts and has @rows and @columns behind the dims in front of the state. */
+/* The dims in front of @value's last @n are those in front of the state's matrix. */
 static bool
-is_factor(const Recall *r, const KilnValue *value, int64_t rows, int64_t columns)
+has_batch(const Recall *r, const KilnValue *value, int n)
 {
     const KilnType *type = &value->type, *state = &r->state->type;
-    const int n = state->rank;
-    if (!kiln_lift_can(r->lift, value) || type->rank != n || type->dims[n - 2] != rows ||
-        type->dims[n - 1] != columns)
+    if (type->rank != state->rank - 2 + n)
         return false;
-    for (int d = 0; d < n - 2; d++) {
+    for (int d = 0; d < state->rank - 2; d++) {
         if (!kiln_type_equal_dims(type, d, state, d))
             return false;
     }
     return true;
 }
 
-/* What reshapes and swaps of the last two dims, one of which is 1, make @value of. */
-static const KilnValue *
-base_of(const Recall *r, const KilnValue *value)
+/* @value is [.., @rows, @columns]. */
+static bool
+is_matrix(const Recall *r, const KilnValue *value, int64_t rows, int64_t columns)
+{
+    const int n = value->type.rank;
+    return has_batch(r, value, 2) && value->type.dims[n - 2] == rows &&
+           value->type.dims[n - 1] == columns;
+}
+
+static bool
+is_factor(const Recall *r, const KilnValue *value, int64_t rows, int64_t columns)
+{
+    return kiln_lift_can(r->lift, value) && is_matrix(r, value, rows, columns);
+}
+
+/* @value lifts and is [.., @n], [.., 1, @n] or [.., @n, 1]. */
+static bool
+is_vector(const Recall *r, const KilnValue *value, int64_t n)
+{
+    return is_factor(r, value, 1, n) || is_factor(r, value, n, 1) ||
+           (kiln_lift_can(r->lift, value) && has_batch(r, value, 1) &&
+            value->type.dims[value->type.rank - 1] == n);
+}
+
+/* What reshapes make @value of: the same elements in the same order. */
+static KilnValue *
+base_of(const Recall *r, KilnValue *value)
 {
     while (value->def && value->def->function == r->loop->body &&
-           (kiln_op_only_reshapes(value->def->op) || kiln_node_is(value->def, "identity")))
+           kiln_op_only_reshapes(value->def->op))
         value = value->def->operands[0].value;
     return value;
 }
 
+static int64_t
+depth_of(const Recall *r)
+{
+    return r->state->type.dims[r->state->type.rank - 2];
+}
+
+static int64_t
+width_of(const Recall *r)
+{
+    return r->state->type.dims[r->state->type.rank - 1];
+}
+
+/* @value is `kept` with its last two dims swapped. */
+static bool
+is_kept_turned(const Recall *r, const KilnValue *value)
+{
+    const KilnNode *node = node_of(r, value, "transpose");
+    const int n = r->state->type.rank;
+    int perm[KILN_MAX_RANK];
+    if (!node || node->operands[0].value != r->kept || !kiln_transpose_perm(node, perm, NULL) ||
+        perm[n - 2] != n - 1)
+        return false;
+    for (int d = 0; d < n - 2; d++) {
+        if (perm[d] != d)
+            return false;
+    }
+    return true;
+}
+
+/* @value is k · kept, in any shape. */
+static bool
+is_stored(const Recall *r, KilnValue *value)
+{
+    const KilnNode *product = node_of(r, base_of(r, value), "matmul");
+    if (!product)
+        return false;
+    KilnValue *a = product->operands[0].value, *b = product->operands[1].value;
+    const bool row = b == r->kept && is_factor(r, a, 1, depth_of(r));
+    const bool column = is_kept_turned(r, a) && is_factor(r, b, depth_of(r), 1);
+    return (row || column) && base_of(r, row ? a : b) == base_of(r, r->key);
+}
+
 /* β (v - k · kept): the delta rule. */
 static bool
-find_delta(Recall *r, const KilnValue *value)
+find_delta(Recall *r, KilnValue *value)
 {
-    const KilnNode *product = node_of(r, value, "mul");
-    const int64_t *dims = r->state->type.dims;
-    const int n = r->state->type.rank;
+    const KilnNode *product = node_of(r, base_of(r, value), "mul");
     for (uint32_t i = 0; product && i < 2; i++) {
         KilnValue *rate = product->operands[i].value;
         const KilnNode *rest = node_of(r, product->operands[1 - i].value, "sub");
-        const KilnNode *stored = rest ? node_of(r, rest->operands[1].value, "matmul") : NULL;
-        if (!stored || stored->operands[1].value != r->kept || !is_factor(r, rate, 1, 1) ||
-            !is_factor(r, rest->operands[0].value, 1, dims[n - 1]) ||
-            !is_factor(r, stored->operands[0].value, 1, dims[n - 2]) ||
-            base_of(r, stored->operands[0].value) != base_of(r, r->key))
+        if (!rest || !is_stored(r, rest->operands[1].value) || !is_vector(r, rate, 1) ||
+            !is_vector(r, rest->operands[0].value, width_of(r)) ||
+            !kiln_type_equal(&rest->operands[0].value->type, &rest->operands[1].value->type) ||
+            !kiln_type_equal(&product->results[0].type, &rest->results[0].type))
             continue;
         r->rate = rate;
         r->value = rest->operands[0].value;
@@ -102,18 +165,15 @@ static bool
 find_write(Recall *r, const KilnValue *written)
 {
     const KilnNode *outer = node_of(r, written, "mul");
-    const int64_t *dims = r->state->type.dims;
-    const int n = r->state->type.rank;
     const uint32_t orders = outer ? 2 : 1;
     if (!outer)
         outer = node_of(r, written, "matmul");
     for (uint32_t i = 0; outer && i < orders; i++) {
-        KilnValue *value = outer->operands[1 - i].value;
         r->key = outer->operands[i].value;
-        if (!is_factor(r, r->key, dims[n - 2], 1))
+        r->value = outer->operands[1 - i].value;
+        if (!is_factor(r, r->key, depth_of(r), 1) || !is_matrix(r, r->value, 1, width_of(r)))
             continue;
-        r->value = value;
-        if (is_factor(r, value, 1, dims[n - 1]) || find_delta(r, value))
+        if (kiln_lift_can(r->lift, r->value) || find_delta(r, r->value))
             return true;
     }
     return false;
@@ -124,15 +184,14 @@ static bool
 find_decay(Recall *r)
 {
     const KilnNode *product = node_of(r, r->kept, "mul");
-    const int64_t *dims = r->state->type.dims;
-    const int n = r->state->type.rank;
     for (uint32_t i = 0; product && i < 2; i++) {
-        const KilnNode *factor = node_of(r, product->operands[1 - i].value, "exp");
-        KilnValue *decay = factor ? factor->operands[0].value : NULL;
-        if (product->operands[i].value != r->state || !decay ||
-            (!is_factor(r, decay, dims[n - 2], 1) && !is_factor(r, decay, 1, 1)))
+        KilnValue *factor = product->operands[1 - i].value;
+        const bool each = is_factor(r, factor, depth_of(r), 1);
+        const KilnNode *node = node_of(r, base_of(r, factor), "exp");
+        if (product->operands[i].value != r->state || (!each && !is_factor(r, factor, 1, 1)) ||
+            !node || !is_vector(r, node->operands[0].value, each ? depth_of(r) : 1))
             continue;
-        r->decay = decay;
+        r->decay = node->operands[0].value;
         return true;
     }
     return false;
@@ -155,11 +214,10 @@ find_update(Recall *r)
 static bool
 find_read(Recall *r)
 {
-    const int n = r->state->type.rank;
     kiln_foreach_use (use, r->next) {
         KilnNode *node = use->user;
         if (!kiln_node_is(node, "matmul") || node->function != r->loop->body || use->index != 1 ||
-            !is_factor(r, node->operands[0].value, 1, r->state->type.dims[n - 2]))
+            !is_factor(r, node->operands[0].value, 1, depth_of(r)))
             continue;
         r->query = node->operands[0].value;
         r->out = &node->results[0];
@@ -190,20 +248,17 @@ batch_of(const Recall *r)
     return batch;
 }
 
-/* @value, which lifts, as [batch, steps, elements]. */
+/* @value, which lifts, as [batch, steps, @n]. */
 static KilnValue *
-build_rows(const Recall *r, KilnValue *value, GError **error)
+build_rows(const Recall *r, KilnValue *value, int64_t n, GError **error)
 {
     KilnNode *before = r->loop->node;
-    const int n = r->state->type.rank;
     KilnValue *all = kiln_lift_build(r->lift, value, error);
-    KilnValue *turned = all ? kiln_dim_move_build(before, all, 0, n - 2, error) : NULL;
-    if (!turned)
-        return NULL;
-    KilnType type = kiln_type_make(value->type.dtype, 3, (int64_t[]){ batch_of(r), -1, -1 });
+    KilnValue *turned =
+        all ? kiln_dim_move_build(before, all, 0, r->state->type.rank - 2, error) : NULL;
+    KilnType type = kiln_type_make(value->type.dtype, 3, (int64_t[]){ batch_of(r), -1, n });
     kiln_type_set_dim(&type, 1, r->lift->length);
-    type.dims[2] = value->type.dims[n - 2] * value->type.dims[n - 1];
-    return kiln_reshape_build(before->function, before, turned, &type, error);
+    return turned ? kiln_reshape_build(before->function, before, turned, &type, error) : NULL;
 }
 
 /* @rows, [batch, steps, elements], as @value in all iterations. */
@@ -223,17 +278,26 @@ build_lifted(const Recall *r, KilnValue *rows, const KilnValue *value, GError **
     return turned ? kiln_dim_move_build(before, turned, n - 2, 0, error) : NULL;
 }
 
+/* One number for all rows of the state, or one for each. */
+static int64_t
+decay_length(const Recall *r)
+{
+    return is_vector(r, r->decay, depth_of(r)) ? depth_of(r) : 1;
+}
+
 static KilnNode *
 build_operator(const Recall *r, GError **error)
 {
     KilnNode *before = r->loop->node;
     const KilnType *state = &r->state->type;
-    const int n = state->rank;
     KilnValue *rows[] = { r->query, r->key, r->value, NULL, r->decay, r->rate };
-    const KilnType past = kiln_type_make(
-        state->dtype, 4, (int64_t[]){ batch_of(r), 1, state->dims[n - 2], state->dims[n - 1] });
+    const int64_t lengths[] = {
+        depth_of(r), depth_of(r), width_of(r), 0, r->decay ? decay_length(r) : 0, 1
+    };
+    const KilnType past =
+        kiln_type_make(state->dtype, 4, (int64_t[]){ batch_of(r), 1, depth_of(r), width_of(r) });
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        if (rows[i] && !(rows[i] = build_rows(r, rows[i], error)))
+        if (rows[i] && !(rows[i] = build_rows(r, rows[i], lengths[i], error)))
             return NULL;
     }
     rows[3] = kiln_reshape_build(before->function, before, kiln_loop_operand(r->loop, r->k), &past,
