@@ -146,9 +146,10 @@ static bool
 is_total(const Running *x)
 {
     const KilnNode *node = x->loop->node;
+    g_autoptr(GHashTable) readers = kiln_loop_readers(x->loop, x->k);
     for (uint32_t r = 0; r < node->n_results; r++) {
         const bool counts = r < x->loop->carried ? r != x->k : node->results[r].n_uses > 0;
-        if (counts && kiln_loop_reads(x->loop, kiln_loop_returned(x->loop, r), x->k))
+        if (counts && g_hash_table_contains(readers, kiln_loop_returned(x->loop, r)))
             return false;
     }
     return !x->product;

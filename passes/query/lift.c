@@ -423,8 +423,10 @@ bool
 kiln_lift_replace_stacks(KilnLift *lift, uint32_t k, GError **error)
 {
     const KilnLoopView *loop = lift->loop;
+    g_autoptr(GHashTable) readers = kiln_loop_readers(loop, k);
     for (uint32_t r = loop->carried; r < loop->node->n_results; r++) {
-        if (kiln_lift_can_stack(lift, r) && kiln_loop_reads(loop, kiln_loop_returned(loop, r), k) &&
+        if (kiln_lift_can_stack(lift, r) &&
+            g_hash_table_contains(readers, kiln_loop_returned(loop, r)) &&
             !kiln_lift_replace_stack(lift, r, error))
             return false;
     }
@@ -435,10 +437,11 @@ bool
 kiln_lift_is_read(const KilnLift *lift, uint32_t k)
 {
     const KilnLoopView *loop = lift->loop;
+    g_autoptr(GHashTable) readers = kiln_loop_readers(loop, k);
     bool read = loop->node->results[k].n_uses > 0;
     for (uint32_t r = loop->carried; !read && r < loop->node->n_results; r++)
-        read =
-            loop->node->results[r].n_uses && kiln_loop_reads(loop, kiln_loop_returned(loop, r), k);
+        read = loop->node->results[r].n_uses &&
+               g_hash_table_contains(readers, kiln_loop_returned(loop, r));
     return read;
 }
 

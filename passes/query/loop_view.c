@@ -129,7 +129,6 @@ typedef struct {
     const KilnLoopView *loop;
     GHashTable *seen; /* KilnValue* of the body */
     GPtrArray *work;
-    bool carries; /* what is carried is computed in the iteration before */
 } Walk;
 
 static void
@@ -161,21 +160,41 @@ comes_to(const Walk *walk, uint32_t k)
             return true;
         if (value->def)
             visit_operands(walk, value->def);
-        else if (walk->carries && value->index >= loop->first &&
-                 value->index < loop->first + loop->carried)
+        else if (value->index >= loop->first && value->index < loop->first + loop->carried)
             visit(walk, kiln_loop_returned(loop, value->index - loop->first));
     }
     return false;
 }
 
-bool
-kiln_loop_reads(const KilnLoopView *loop, KilnValue *value, uint32_t k)
+static bool
+reads_any(const KilnNode *node, GHashTable *values)
 {
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    g_autoptr(GPtrArray) work = g_ptr_array_new();
-    const Walk walk = { loop, seen, work, false };
-    visit(&walk, value);
-    return comes_to(&walk, k);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value && g_hash_table_contains(values, node->operands[i].value))
+            return true;
+    }
+    if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return false;
+    g_autoptr(GPtrArray) captures = g_ptr_array_new();
+    kiln_node_add_captures(node, captures);
+    for (guint i = 0; i < captures->len; i++) {
+        if (g_hash_table_contains(values, g_ptr_array_index(captures, i)))
+            return true;
+    }
+    return false;
+}
+
+GHashTable *
+kiln_loop_readers(const KilnLoopView *loop, uint32_t k)
+{
+    GHashTable *readers = g_hash_table_new(NULL, NULL);
+    g_hash_table_add(readers, kiln_loop_argument(loop, k));
+    kiln_foreach_node (node, loop->body) {
+        const bool reads = reads_any(node, readers);
+        for (uint32_t r = 0; reads && r < node->n_results; r++)
+            g_hash_table_add(readers, &node->results[r]);
+    }
+    return readers;
 }
 
 bool
@@ -183,7 +202,7 @@ kiln_loop_needs(const KilnLoopView *loop, KilnValue *const *values, uint32_t n, 
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) work = g_ptr_array_new();
-    const Walk walk = { loop, seen, work, true };
+    const Walk walk = { loop, seen, work };
     if (loop->asks)
         visit(&walk, kiln_function_return(loop->body)->operands[0].value);
     for (uint32_t i = 0; i < n; i++)

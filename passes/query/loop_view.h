@@ -45,8 +45,9 @@ bool kiln_loop_scan_reverse(const KilnLoopView *loop);
 int kiln_loop_stack_axis(const KilnLoopView *loop, uint32_t r);
 /** True where the first iteration writes the last element of it. */
 bool kiln_loop_stack_reverse(const KilnLoopView *loop, uint32_t r);
-/** True where @value, of the body, is computed from carried value @k of the same iteration. */
-bool kiln_loop_reads(const KilnLoopView *loop, KilnValue *value, uint32_t k);
+/** The values of the body that are computed from carried value @k of the same iteration, and this
+ * itself: KilnValue*. */
+GHashTable *kiln_loop_readers(const KilnLoopView *loop, uint32_t k);
 /** Likely bytes of all operands and of the results that are read. */
 double kiln_loop_bytes(const KilnLoopView *loop);
 /** True where the carried value @k decides one of @values, @n of the body, in the same iteration or
