@@ -60,6 +60,7 @@ copy_list(Copy *copy, const GPtrArray *list)
         const KilnBuffer *from = g_ptr_array_index(list, i);
         KilnBuffer *to = kiln_ir_add_buffer(copy->to, from->kind, from->name, &from->type);
         to->is_const = from->is_const;
+        to->unpacked = from->unpacked;
         to->constant = from->constant;
         copy->buffers[from->id] = to;
     }

@@ -97,6 +97,9 @@ kiln_info_list_state_contents(KilnInfoList *list, const KilnInfoList *stated)
         list->types[i] = stated->types[i];
         g_free(list->contents[i]);
         list->info[i].contents = list->contents[i] = g_strdup(stated->contents[i]);
+        list->info[i].dtype = stated->info[i].dtype;
+        list->info[i].rank = stated->info[i].rank;
+        list->info[i].bytes = stated->info[i].bytes;
     }
 }
 
@@ -120,7 +123,7 @@ kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs, KilnInf
 static KilnType
 type_outside(const KilnBuffer *buffer)
 {
-    KilnType type = buffer->type;
+    KilnType type = buffer->unpacked ? *kiln_type_element(&buffer->type) : buffer->type;
     for (int d = 0; d < type.rank; d++) {
         if (type.open[d])
             type.dims[d] = KILN_DIM_UNKNOWN;

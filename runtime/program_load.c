@@ -362,6 +362,7 @@ make_static_program(const KilnProgramFile *file, KilnModel *model, KilnSpecialis
         program->values[i] = kiln_program_file_get(file, KILN_SECTION_VALUE, i);
     kiln_info_list_copy(&program->inputs, &made->inputs);
     kiln_info_list_copy(&program->outputs, &made->outputs);
+    kiln_info_list_state_contents(&program->outputs, &model->outputs);
     g_ptr_array_add(program->specialisations, made);
     return program;
 }

@@ -531,6 +531,8 @@ check_outputs(KilnSession *session, const KilnSpecialisation *made, GError **err
     for (unsigned i = 0; i < made->outputs.n; i++) {
         const OutputSlot *output = &session->outputs[i];
         const KilnTensorInfo *info = &made->outputs.info[i];
+        if (!kiln_session_check_rank(session, made, i, error))
+            return FALSE;
         if (kiln_instance_decides_output(made, i)) /* looked at when its size is known */
             continue;
         if (output->user && output->user_bytes != (size_t)info->bytes)

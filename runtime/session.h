@@ -120,6 +120,12 @@ void *kiln_session_address(const KilnSession *session, const KilnSlot *slot);
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);
 
+/** True where runs of @made decide the rank of output @i, which they write in an optional. */
+bool kiln_session_hides_rank(const KilnSession *session, const KilnSpecialisation *made,
+                             unsigned i);
+/** Fails where the caller bound memory to such an output. */
+gboolean kiln_session_check_rank(const KilnSession *session, const KilnSpecialisation *made,
+                                 unsigned i, GError **error);
 /** Gives output @i memory of the session's own, unless the caller bound some. */
 gboolean kiln_session_make_output(KilnSession *session, unsigned i, GError **error);
 /** True once the caller wants the run to end. */

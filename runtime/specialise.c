@@ -11,288 +11,27 @@
 #include "exec/eval.h"
 #include "graph/base/budget.h"
 #include "graph/base/item.h"
-#include "graph/dim/dim_defined.h"
 #include "graph/infer/infer.h"
 #include "graph/module.h"
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/flow_types.h"
 #include "graph/module/folding.h"
+#include "graph/module/loop_ranks.h"
+#include "graph/module/sink.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/gather.h"
-#include "passes/fold/constness.h"
+#include "runtime/specialise_slice.h"
 
 #include <string.h>
-
-/* A function that is called with inputs of the model: the entry, and where constants were folded
- * the functions that do it. */
-typedef struct {
-    KilnFunction *function;
-    const uint32_t *numbers; /* per argument: the value that it takes (graph/module/folding.h);
-                                NULL: the input of that place */
-    uint32_t first_result, n_results; /* of a fold: the numbers of its results; else none */
-} Callee;
-
-/* In the order of their calls: a GArray of Callee. */
-static GArray *
-list_callees(const KilnModule *module)
-{
-    const KilnFolding *folding = module->folding;
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(Callee));
-    for (guint i = 0; folding && i < folding->folds->len; i++) {
-        const KilnFold *fold = g_ptr_array_index(folding->folds, i);
-        Callee callee = { kiln_module_find_function(module, fold->function), fold->operands,
-                          fold->first_result, fold->n_results };
-        g_array_append_val(list, callee);
-    }
-    Callee entry = { kiln_module_entry(module),
-                     folding ? (const uint32_t *)folding->entry->data : NULL, 0, 0 };
-    g_array_append_val(list, entry);
-    return list;
-}
-
-/* Of all values, by number. */
-static uint32_t
-count_values(const KilnModule *module)
-{
-    return module->folding ? kiln_folding_n_values(module->folding)
-                           : kiln_module_inputs(module)->len;
-}
-
-static uint32_t
-number_of(const Callee *callee, guint argument)
-{
-    return callee->numbers ? callee->numbers[argument] : argument;
-}
-
-/* Marks everything that the values of shape operands are computed from, and what decides which
- * subgraphs run. Walking backwards stops where a value depends on a type alone. */
-typedef struct {
-    const KilnFunction *function;
-    GHashTable *nodes; /* KilnNode*, of subgraphs too; looked up, never iterated */
-    bool *arguments;   /* of the function, by index: those of subgraphs are not known ahead */
-} Slice;
-
-static void
-add_operands(GPtrArray *work, const KilnNode *node)
-{
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        g_ptr_array_add(work, node->operands[i].value);
-}
-
-static void
-mark_backwards(Slice *slice, const KilnValue *from, bool arguments)
-{
-    g_autoptr(GPtrArray) work = g_ptr_array_new();
-    g_ptr_array_add(work, (gpointer)from);
-    while (work->len) {
-        const KilnValue *value = g_ptr_array_remove_index(work, work->len - 1);
-        if (!value || value->known || kiln_dtype_is_item(value->type.dtype))
-            continue;
-        if (!value->def) {
-            if (arguments && ((const KilnArgument *)value)->function == slice->function)
-                slice->arguments[value->index] = true;
-            continue;
-        }
-        KilnNode *node = value->def;
-        if (kiln_op_reads_type_only(node->op) || !g_hash_table_add(slice->nodes, node))
-            continue;
-        add_operands(work, node);
-        kiln_foreach_region (region, node)
-            add_operands(work, kiln_function_return(region));
-    }
-}
-
-/* --- what data decides --- */
-
-enum {
-    KEY_FLOATS = 16 /* elements of a list that may state scales */
-};
-
-/* Whether programs are made for each value of @argument: of lists that state shapes, not of data.
- */
-static bool
-is_key(const KilnType *type)
-{
-    int64_t n = kiln_type_elements(type);
-    return type->rank <= 1 && n <= (kiln_dtype_is_float(type->dtype) ? KEY_FLOATS : KILN_KNOWN_MAX);
-}
-
-/* Only the entry and its subgraphs have names that a run finds, and only where no constant is
- * computed by the first run. */
-static bool
-may_be_live(const KilnFunction *function)
-{
-    const KilnModule *module = function->module;
-    return kiln_function_root(function) == kiln_module_entry(module) && !module->folding;
-}
-
-/* An argument of a subgraph, such as the number of an iteration. */
-static bool
-is_inner_argument(const KilnValue *value)
-{
-    return !value->def && ((const KilnArgument *)value)->function->owner;
-}
-
-/* A run finds out a dim of @type. */
-static bool
-has_live_dim(const KilnType *type)
-{
-    for (int d = 0; d < type->rank; d++) {
-        if (type->open[d] && kiln_dim_hangs_on_data(type->open[d]))
-            return true;
-    }
-    return false;
-}
-
-/* Whether data computes @value: then names are given to its elements in a run. */
-static bool
-is_live(const KilnValue *value, const KilnFunction *function)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    g_autoptr(GPtrArray) work = g_ptr_array_new();
-    if (!may_be_live(function))
-        return false;
-    g_ptr_array_add(work, (gpointer)value);
-    while (work->len) {
-        const KilnValue *at = g_ptr_array_remove_index(work, work->len - 1);
-        if (!at || at->known || kiln_value_constant(at) || !g_hash_table_add(seen, (gpointer)at))
-            continue;
-        if (kiln_dtype_is_item(at->type.dtype))
-            return true;
-        if (!at->def && (is_inner_argument(at) || !is_key(&at->type)))
-            return true;
-        if (!at->def)
-            continue;
-        if (kiln_op_reads_type_only(at->def->op)) {
-            if (has_live_dim(&at->def->operands[0].value->type))
-                return true;
-            continue;
-        }
-        if (kiln_op_counts(at->def->op) || kiln_op_is_define(at->def->op) ||
-            kiln_op_is_flow(at->def->op))
-            return true;
-        if (kiln_op_measures(at->def->op) && !kiln_value_constant(at->def->operands[0].value))
-            return true;
-        add_operands(work, at->def);
-    }
-    return false;
-}
-
-/* Both branches of @node give values of the same ranks, as far as the model says. */
-static bool
-has_ranks(const KilnNode *node)
-{
-    bool has = true;
-    for (uint32_t r = 0; r < node->n_results; r++)
-        has &= node->results[r].type.rank >= 0;
-    return has;
-}
-
-/* Operand @i of @node, which decides its shape, gets names in a run. */
-static bool
-is_live_operand(const KilnNode *node, uint32_t i)
-{
-    const KilnValue *value = node->operands[i].value;
-    if (!value || value->known || kiln_value_constant(value))
-        return false;
-    if (node->op == KILN_OP_if)
-        return may_be_live(node->function) && has_ranks(node);
-    return node->op == KILN_OP_compress
-               ? may_be_live(node->function)
-               : kiln_op_defines_operand(node->op, i) && is_live(value, node->function);
-}
-
-static void
-mark_shape_operands(Slice *slice, const KilnFunction *function)
-{
-    kiln_foreach_node (node, function) {
-        uint32_t operands = kiln_op_info(node->op)->shape_operands;
-        for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
-            if ((operands >> i & 1) && !is_live_operand(node, i))
-                mark_backwards(slice, node->operands[i].value, true);
-        }
-        kiln_foreach_region (region, node)
-            mark_shape_operands(slice, region);
-    }
-}
-
-static void
-add_live(const KilnFunction *function, GHashTable *live)
-{
-    kiln_foreach_node (node, function) {
-        uint32_t operands = kiln_op_info(node->op)->shape_operands;
-        for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
-            if ((operands >> i & 1) && is_live_operand(node, i))
-                g_hash_table_add(live, node);
-        }
-        kiln_foreach_region (region, node)
-            add_live(region, live);
-    }
-}
-
-/* Loops and branches come after what shapes hang on: the values of inputs that decide how often one
- * runs, or which of them, are none that a program is specialised for. */
-static void
-mark_loops(Slice *slice, const KilnFunction *function)
-{
-    kiln_foreach_node (node, function) {
-        uint32_t n = node->op == KILN_OP_loop ? 2 : node->op == KILN_OP_if ? 1 : 0;
-        for (uint32_t i = 0; i < n; i++)
-            mark_backwards(slice, kiln_node_operand(node, i), false);
-        kiln_foreach_region (region, node)
-            mark_loops(slice, region);
-    }
-}
-
-/* Results that others need to be known are walked back from, too: @wanted, by number. */
-static void
-slice_init(Slice *slice, const Callee *callee, const bool *wanted)
-{
-    const KilnFunction *function = callee->function;
-    const KilnNode *results = kiln_function_return(function);
-    slice->function = function;
-    slice->nodes = g_hash_table_new(NULL, NULL);
-    slice->arguments = g_new0(bool, function->arguments->len + 1);
-    mark_shape_operands(slice, function);
-    for (uint32_t r = 0; r < callee->n_results; r++) {
-        if (wanted[callee->first_result + r])
-            mark_backwards(slice, results->operands[r].value, true);
-    }
-    mark_loops(slice, function);
-}
-
-static void
-slice_clear(Slice *slice)
-{
-    g_hash_table_unref(slice->nodes);
-    g_free(slice->arguments);
-}
-
-/* What shapes and branches of any function hang on, by number: whoever makes a value is looked at
- * behind those that take it. */
-static bool *
-find_wanted(const KilnModule *module, const GArray *callees)
-{
-    bool *wanted = g_new0(bool, count_values(module) + 1);
-    for (guint c = callees->len; c-- > 0;) {
-        const Callee *callee = &g_array_index(callees, Callee, c);
-        Slice slice;
-        slice_init(&slice, callee, wanted);
-        for (guint i = 0; i < callee->function->arguments->len; i++)
-            wanted[number_of(callee, i)] |= slice.arguments[i];
-        slice_clear(&slice);
-    }
-    return wanted;
-}
 
 bool *
 kiln_value_inputs(const KilnModule *module)
 {
-    g_autoptr(GArray) callees = list_callees(module);
+    g_autoptr(GArray) callees = kiln_callees_list(module);
     const GPtrArray *inputs = kiln_module_inputs(module);
-    bool *wanted = find_wanted(module, callees);
+    bool *wanted = kiln_callees_wanted(module, callees);
     for (guint i = 0; i < inputs->len; i++)
         wanted[i] |= kiln_type_wants_element_rank(
             &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type);
@@ -526,9 +265,10 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
 /* --- types --- */
 
 typedef struct {
-    Slice slice;
+    KilnShapeSlice slice;
     const KilnTarget *target;
     GHashTable *live; /* KilnNode* with operands that get names; looked up only */
+    bool moved;       /* nodes moved into branches */
 } Settle;
 
 static gboolean settle_node(Settle *settle, KilnNode *node, GError **error);
@@ -549,9 +289,9 @@ settle_body(KilnFunction *body, void *data, GError **error)
 {
     Settle *settle = data;
     if (settle->live)
-        add_live(body, settle->live);
-    mark_shape_operands(&settle->slice, body);
-    mark_loops(&settle->slice, body);
+        kiln_live_add(body, settle->live);
+    kiln_shape_slice_add_shapes(&settle->slice, body);
+    kiln_shape_slice_add_loops(&settle->slice, body);
     return settle_nodes(body, data, error);
 }
 
@@ -572,7 +312,7 @@ hangs_on_dims(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (kiln_op_defines_operand(node->op, i) && value && is_live_operand(node, i))
+        if (kiln_op_defines_operand(node->op, i) && value && kiln_live_operand(node, i))
             return true;
     }
     return false;
@@ -583,7 +323,8 @@ static gboolean
 define_dims(const Settle *settle, KilnNode *node, GError **error)
 {
     bool changed = kiln_node_define(node);
-    if (settle->live && may_be_live(node->function) && !kiln_concat_define(node, &changed, error))
+    if (settle->live && kiln_live_may_be(node->function) &&
+        !kiln_concat_define(node, &changed, error))
         return FALSE;
     if (settle->live && (g_hash_table_contains(settle->live, node) || hangs_on_dims(node))) {
         if (node->op == KILN_OP_compress)
@@ -598,11 +339,124 @@ define_dims(const Settle *settle, KilnNode *node, GError **error)
     return !changed || kiln_node_reinfer(node, error);
 }
 
+/* @to, a copy of @from, is marked as that is, and so are the nodes in its subgraphs. */
+static void
+mark_copy(Settle *settle, const KilnNode *from, KilnNode *to)
+{
+    if (g_hash_table_contains(settle->slice.nodes, from))
+        g_hash_table_add(settle->slice.nodes, to);
+    if (settle->live && g_hash_table_contains(settle->live, from))
+        g_hash_table_add(settle->live, to);
+    for (uint32_t i = 0; i < kiln_op_info(from->op)->n_attrs; i++) {
+        const KilnFunction *region = kiln_node_region(from, i);
+        KilnNode *copy = region ? kiln_node_region(to, i)->first : NULL;
+        for (const KilnNode *node = region ? region->first : NULL; node && copy;
+             node = node->next) {
+            mark_copy(settle, node, copy);
+            copy = copy->next;
+        }
+    }
+}
+
+static gboolean
+settle_copy(KilnNode *copy, const KilnNode *original, void *data, GError **error)
+{
+    Settle *settle = data;
+    if (copy != original)
+        mark_copy(settle, original, copy);
+    return settle_node(data, copy, error) && kiln_checkpoint(error);
+}
+
+static bool
+comes_before(const KilnNode *node, const KilnNode *other)
+{
+    while (node && node != other)
+        node = node->next;
+    return node != NULL;
+}
+
+/* The first `if` of its function, but for @other, whose readers cannot be typed around it and whose
+ * result @node reads. */
+static KilnNode *
+find_hidden(const Settle *settle, const KilnNode *node, const KilnNode *other)
+{
+    g_autoptr(GPtrArray) values = g_ptr_array_new();
+    KilnNode *first = NULL;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value)
+            g_ptr_array_add(values, node->operands[i].value);
+    }
+    kiln_node_add_captures(node, values);
+    for (guint i = 0; i < values->len; i++) {
+        const KilnValue *value = g_ptr_array_index(values, i);
+        KilnNode *owner = value->def;
+        if (!owner || owner == other || owner->function != node->function ||
+            !g_hash_table_contains(settle->live, owner) || !kiln_if_hides_rank(value))
+            continue;
+        if (!first || comes_before(owner, first))
+            first = owner;
+    }
+    return first;
+}
+
+/* @node moves into the `if` that it reads a value of unknown rank of; *@out_gone tells if it did.
+ * Where it reads such values of several, the later ones move into the first one before. */
+static gboolean
+sink(Settle *settle, KilnNode *node, bool *out_gone, GError **error)
+{
+    KilnNode *owner = NULL, *other;
+    *out_gone = false;
+    if (!settle->live || node->op == KILN_OP_return || !(owner = find_hidden(settle, node, NULL)))
+        return TRUE;
+    while (owner) {
+        other = find_hidden(settle, node, owner);
+        owner = kiln_if_sink(owner, other ? other : node, settle_copy, settle, error);
+        if (!owner)
+            return FALSE;
+        g_hash_table_add(settle->live, owner);
+        if (!other)
+            break;
+    }
+    *out_gone = settle->moved = true;
+    return TRUE;
+}
+
+/* @node is new, and the same as @original. */
+static gboolean
+settle_new(KilnNode *node, const KilnNode *original, void *data, GError **error)
+{
+    Settle *settle = data;
+    kiln_live_add_node(node, settle->live);
+    return settle_copy(node, original, data, error);
+}
+
+/* Where the rank of what @node carries changes, another loop stands in its place. */
+static gboolean
+settle_loop(Settle *settle, KilnNode *node, GError **error)
+{
+    const KilnRankSettle rank_settle = { settle_new, settle_body, settle };
+    g_autofree int32_t *ranks = g_new0(int32_t, node->n_operands + 1);
+    g_autoptr(GError) why = NULL;
+    if (kiln_loop_settle(node, settle_body, settle, ranks, &why))
+        return TRUE;
+    g_autoptr(GError) inner = NULL;
+    if (node->op == KILN_OP_loop && settle->live && kiln_live_may_be(node->function) &&
+        g_error_matches(why, KILN_ERROR, KILN_ERROR_UNSUPPORTED) &&
+        kiln_loop_spread_ranks(node, ranks, &rank_settle, &inner))
+        return TRUE;
+    g_propagate_error(error, inner ? g_steal_pointer(&inner) : g_steal_pointer(&why));
+    return FALSE;
+}
+
 static gboolean
 settle_node(Settle *settle, KilnNode *node, GError **error)
 {
-    bool ignored,
+    bool ignored, gone,
         wanted = node->op != KILN_OP_const && g_hash_table_contains(settle->slice.nodes, node);
+    if (!sink(settle, node, &gone, error))
+        return FALSE;
+    if (gone)
+        return TRUE;
     if (!kiln_node_reinfer(node, error) || !define_dims(settle, node, error))
         return FALSE;
     if (!kiln_node_is_linked(node))
@@ -618,20 +472,23 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
         kiln_loop_is_idle(kiln_node_operand(node, 0), kiln_node_operand(node, 1)))
         return kiln_loop_skip(node, &ignored, error);
     if (node->op != KILN_OP_if)
-        return kiln_loop_settle(node, settle_body, settle, error);
+        return settle_loop(settle, node, error);
     if (!kiln_node_visit_regions(node, settle_nodes, settle, &ignored, error))
         return FALSE;
     return kiln_if_settle(node, error);
 }
 
 static gboolean
-settle_types(const Callee *callee, const bool *wanted, GHashTable *live, const KilnTarget *target,
-             GError **error)
+settle_types(const KilnCallee *callee, const bool *wanted, GHashTable *live,
+             const KilnTarget *target, GError **error)
 {
     Settle settle = { .target = target, .live = live };
-    slice_init(&settle.slice, callee, wanted);
+    kiln_shape_slice_init(&settle.slice, callee, wanted);
     gboolean fine = settle_nodes(callee->function, &settle, error);
-    slice_clear(&settle.slice);
+    settle.moved &= fine;
+    if (settle.moved) /* names of dims follow from the names that values have now */
+        fine = settle_nodes(callee->function, &settle, error);
+    kiln_shape_slice_clear(&settle.slice);
     return fine;
 }
 
@@ -654,11 +511,12 @@ bind_inputs(KilnModule *module, const GArray *callees, const KilnBinding *bindin
         return FALSE;
     /* What other functions take of the signature is of the same types. */
     for (guint c = 0; module->folding && c < callees->len; c++) {
-        const Callee *callee = &g_array_index(callees, Callee, c);
+        const KilnCallee *callee = &g_array_index(callees, KilnCallee, c);
         for (guint i = 0; i < callee->function->arguments->len; i++) {
-            const KilnArgument *input = number_of(callee, i) < inputs->len
-                                            ? g_ptr_array_index(inputs, number_of(callee, i))
-                                            : NULL;
+            const KilnArgument *input =
+                kiln_callee_number(callee, i) < inputs->len
+                    ? g_ptr_array_index(inputs, kiln_callee_number(callee, i))
+                    : NULL;
             if (input)
                 kiln_function_argument(callee->function, i)->value.type = input->value.type;
         }
@@ -667,10 +525,10 @@ bind_inputs(KilnModule *module, const GArray *callees, const KilnBinding *bindin
 }
 
 static gboolean
-bind_values(const Callee *callee, const KilnBinding *bindings, guint n_inputs, GError **error)
+bind_values(const KilnCallee *callee, const KilnBinding *bindings, guint n_inputs, GError **error)
 {
     for (guint i = 0; i < callee->function->arguments->len; i++) {
-        uint32_t number = number_of(callee, i);
+        uint32_t number = kiln_callee_number(callee, i);
         if (number < n_inputs && bindings[number].data &&
             !bind_value(callee->function, kiln_function_argument(callee->function, i),
                         bindings[number].data, error))
@@ -682,7 +540,7 @@ bind_values(const Callee *callee, const KilnBinding *bindings, guint n_inputs, G
 /* Argument @i of @callee takes @result: of its type, and as a literal where its value is wanted and
  * known. */
 static gboolean
-hand_on(const Callee *callee, guint i, const KilnValue *result, bool wanted, GError **error)
+hand_on(const KilnCallee *callee, guint i, const KilnValue *result, bool wanted, GError **error)
 {
     KilnArgument *argument = kiln_function_argument(callee->function, i);
     argument->value.type = result->type;
@@ -692,13 +550,13 @@ hand_on(const Callee *callee, guint i, const KilnValue *result, bool wanted, GEr
 
 /* The results of @maker, which is settled, are what others take. */
 static gboolean
-hand_on_results(const Callee *maker, const bool *wanted, const GArray *callees, GError **error)
+hand_on_results(const KilnCallee *maker, const bool *wanted, const GArray *callees, GError **error)
 {
     const KilnNode *results = kiln_function_return(maker->function);
     for (guint c = 0; results && c < callees->len; c++) {
-        const Callee *callee = &g_array_index(callees, Callee, c);
+        const KilnCallee *callee = &g_array_index(callees, KilnCallee, c);
         for (guint i = 0; i < callee->function->arguments->len; i++) {
-            uint32_t number = number_of(callee, i), r = number - maker->first_result;
+            uint32_t number = kiln_callee_number(callee, i), r = number - maker->first_result;
             if (number >= maker->first_result && r < maker->n_results &&
                 !hand_on(callee, i, results->operands[r].value, wanted[number], error))
                 return FALSE;
@@ -713,7 +571,7 @@ static GHashTable *
 find_live(const KilnModule *module)
 {
     GHashTable *live = g_hash_table_new(NULL, NULL);
-    add_live(kiln_module_entry(module), live);
+    kiln_live_add(kiln_module_entry(module), live);
     return live;
 }
 
@@ -729,14 +587,14 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
                 GError **error)
 {
     g_autoptr(KilnModule) clone = kiln_module_clone(module);
-    g_autoptr(GArray) callees = list_callees(clone);
-    g_autofree bool *wanted = find_wanted(clone, callees);
+    g_autoptr(GArray) callees = kiln_callees_list(clone);
+    g_autofree bool *wanted = kiln_callees_wanted(clone, callees);
     g_autoptr(GHashTable) live = find_live(clone);
     guint n = kiln_module_inputs(clone)->len;
     if (!bind_inputs(clone, callees, bindings, error))
         return NULL;
     for (guint c = 0; c < callees->len; c++) {
-        const Callee *callee = &g_array_index(callees, Callee, c);
+        const KilnCallee *callee = &g_array_index(callees, KilnCallee, c);
         if (bindings && !bind_values(callee, bindings, n, error))
             return NULL;
         if (!settle_types(callee, wanted, live, target, error) ||

@@ -5,6 +5,7 @@
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
+#include "graph/op/flow.h"
 
 #include <string.h>
 
@@ -119,6 +120,36 @@ typedef struct {
     int64_t scale;
 } Names;
 
+/* The most that each of @n dims of a tensor typically is, where nothing bounds it: many dims are
+ * small. */
+static int64_t
+typical_of(uint32_t n)
+{
+    static const int64_t most[] = { INT64_MAX, INT64_MAX, INT64_MAX, 16, 8, 6 };
+    return n < G_N_ELEMENTS(most) ? most[n] : 4;
+}
+
+/* How many names a tensor of a type that @node defines has beside @name, and this one. Those of a
+ * `define` are dims of one tensor. */
+static uint32_t
+n_beside(const KilnNode *node, const KilnDim *name, uint32_t n_defined)
+{
+    uint32_t most = 1;
+    if (kiln_op_is_define(node->op))
+        return n_defined;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const KilnType *type = &node->results[r].type;
+        uint32_t n = 0;
+        bool has = false;
+        for (int d = 0; d < type->rank; d++) {
+            has |= type->open[d] == name;
+            n += type->open[d] && kiln_dim_as_name(type->open[d]);
+        }
+        most = has ? MAX(most, n) : most;
+    }
+    return most;
+}
+
 /* Names that @node defines, within what bounds them at the numbers of the names before. False where
  * a bound has no number. */
 static bool
@@ -129,7 +160,8 @@ add_defined(Names *names, const KilnNode *node)
     uint32_t n = kiln_node_defines(node, defined);
     names->n += n;
     for (uint32_t i = 0; binding && i < n; i++) {
-        int64_t most = defined[i].most.lost ? INT64_MAX : defined[i].most.n;
+        int64_t most = defined[i].most.lost ? typical_of(n_beside(node, defined[i].name, n))
+                                            : defined[i].most.n;
         if (defined[i].most.dim &&
             !kiln_dim_evaluate(defined[i].most.dim, kiln_dim_binding_lookup, binding, &most, NULL))
             return false;
@@ -309,7 +341,8 @@ stand_function(const Standing *standing, KilnFunction *function, GError **error)
                 return FALSE;
         }
         for (uint32_t r = 0; r < node->n_results; r++) {
-            if (!stand_value(standing, &node->results[r], error))
+            bool any_rank = node->op == KILN_OP_if && node->results[r].type.rank < 0;
+            if (!any_rank && !stand_value(standing, &node->results[r], error))
                 return FALSE;
         }
     }

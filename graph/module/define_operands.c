@@ -230,6 +230,19 @@ without_last(const Builder *b, KilnValue *stated, int64_t n)
     return last < n - 1 ? build(b, KILN_OP_concat, NULL, list, back, NULL) : list;
 }
 
+/* No element of @list is below 0. */
+static bool
+never_negative(const KilnValue *list)
+{
+    const KilnNode *max = kiln_value_def_of(list, KILN_OP_max);
+    for (uint32_t i = 0; max && i < max->n_operands; i++) {
+        const KilnKnown *known = max->operands[i].value->known;
+        if (known && known->n == 1 && known->v[0] >= 0)
+            return true;
+    }
+    return false;
+}
+
 /* A 0 copies the extent, and any dim that data computes may be -1: what the others leave. Names are
  * for those that are neither known nor left over. */
 static KilnValue *
@@ -239,9 +252,12 @@ reshape_dims(const Builder *b, KilnValue *stated)
     int64_t n = kiln_type_elements(&stated->type);
     if (x->type.rank < 0 || n > KILN_MAX_RANK)
         return NULL;
+    const bool exact = kiln_attrs(b->before, reshape)->allowzero;
+    if (exact && never_negative(stated)) /* a run checks the number of elements */
+        return define_all(b, stated);
     KilnValue *zero = number(b, KILN_DTYPE_i64, 0), *one = number(b, KILN_DTYPE_i64, 1);
     KilnValue *dims = stated;
-    if (!kiln_attrs(b->before, reshape)->allowzero)
+    if (!exact)
         dims = chosen(b, build(b, KILN_OP_equal, NULL, stated, zero, NULL), extents_of(b, x, n),
                       stated);
     KilnValue *negative = build(b, KILN_OP_less, NULL, dims, zero, NULL);

@@ -244,7 +244,8 @@ join_result(KilnNode *node, uint32_t i)
     if (joined.rank < 0 || stated->contents) /* kiln_if_settle() finds those of sequences */
         return false;
     for (int d = 0; stated->rank == joined.rank && d < joined.rank; d++) {
-        if (!kiln_type_knows_dim(&joined, d)) {
+        if (!kiln_type_knows_dim(&joined, d) ||
+            kiln_flow_is_listed(node, kiln_type_dim_name(stated, d))) {
             joined.dims[d] = stated->dims[d];
             joined.open[d] = stated->open[d];
         }

@@ -169,29 +169,92 @@ join_items(KilnNode *node, uint32_t r, const Inner *a, const Inner *b)
     node->results[r].type = joined;
 }
 
-gboolean
-kiln_if_settle(KilnNode *node, GError **error)
+/* What is known of result @r from the ranks of the branches that run: none where they differ. */
+static void
+join_ranks(KilnNode *node, uint32_t r, const Inner *a, const Inner *b)
+{
+    const Inner *inner[] = { a, b };
+    KilnType *type = &node->results[r].type;
+    bool any = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(inner); i++) {
+        const KilnType *stated = &kiln_function_return(inner[i]->region)->operands[r].value->type;
+        if (kiln_region_refusal(inner[i]->region))
+            continue;
+        if (any && stated->rank != type->rank)
+            *type = kiln_type_unranked(type->dtype);
+        else if (!any && stated->rank != type->rank)
+            *type = *stated;
+        any = true;
+    }
+}
+
+static gboolean
+settle_result(KilnNode *node, uint32_t r, GError **error)
 {
     const KilnAttrs_if *attrs = kiln_attrs(node, if);
     const Inner a = { attrs->then_branch, NULL }, b = { attrs->else_branch, NULL };
-    forget_names(node);
-    for (uint32_t r = 0; r < node->n_results; r++) {
-        KilnType *type = &node->results[r].type;
-        if (type->contents)
-            join_items(node, r, &a, &b);
-        const KilnType *x = branch_type(&a, r, type->rank), *y = branch_type(&b, r, type->rank);
-        for (int d = 0; d < type->rank; d++) {
-            if (agree_on(&a, x, &b, y, d)) {
-                type->dims[d] = (x ? x : y)->dims[d];
-                type->open[d] = (x ? x : y)->open[d];
-                continue;
-            }
-            int64_t most = MAX(x ? most_of(x, d) : 0, y ? most_of(y, d) : 0);
-            if (!name_result(node, r, d, x || y ? most : KILN_DIM_MOST, type, error))
-                return FALSE;
+    KilnType *type = &node->results[r].type;
+    if (type->contents)
+        join_items(node, r, &a, &b);
+    else
+        join_ranks(node, r, &a, &b);
+    const KilnType *x = branch_type(&a, r, type->rank), *y = branch_type(&b, r, type->rank);
+    for (int d = 0; d < type->rank; d++) {
+        if (agree_on(&a, x, &b, y, d)) {
+            type->dims[d] = (x ? x : y)->dims[d];
+            type->open[d] = (x ? x : y)->open[d];
+            continue;
         }
+        int64_t most = MAX(x ? most_of(x, d) : 0, y ? most_of(y, d) : 0);
+        if (!name_result(node, r, d, x || y ? most : KILN_DIM_MOST, type, error))
+            return FALSE;
     }
     return TRUE;
+}
+
+gboolean
+kiln_if_settle(KilnNode *node, GError **error)
+{
+    forget_names(node);
+    return kiln_if_settle_from(node, 0, error);
+}
+
+gboolean
+kiln_if_settle_from(KilnNode *node, uint32_t first, GError **error)
+{
+    for (uint32_t r = first; r < node->n_results; r++) {
+        if (!settle_result(node, r, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- ranks --- */
+
+static int32_t
+own_ranks(const KilnValue *value, bool of_shape)
+{
+    const KilnType *type = &value->type;
+    if (!of_shape)
+        return type->rank < 0 ? KILN_RANKS_UNKNOWN : 1 << type->rank;
+    if (!value->def)
+        return 0;
+    return type->open[0] || type->dims[0] < 0 ? KILN_RANKS_UNKNOWN : 1 << type->dims[0];
+}
+
+int32_t
+kiln_flow_ranks(const KilnValue *value, bool of_shape)
+{
+    int32_t ranks = own_ranks(value, of_shape);
+    if (ranks != KILN_RANKS_UNKNOWN || !value->def || value->def->op != KILN_OP_if)
+        return ranks;
+    ranks = 0;
+    kiln_foreach_region (branch, value->def) {
+        const KilnNode *results = kiln_function_return(branch);
+        if (!kiln_region_refusal(branch))
+            ranks |= kiln_flow_ranks(results->operands[value->index].value, of_shape);
+    }
+    return ranks;
 }
 
 /* --- loops --- */
@@ -365,11 +428,20 @@ find_name(const Round *round, const KilnType *types, uint32_t k, int d)
     return has_name && !kept ? round->before[k].open[d] : NULL;
 }
 
-/* Dims that an iteration changes get names in @types. *@out_changed tells if one did. */
+/* Types of what a loop carries. */
+typedef struct {
+    const KilnType *first; /* of arguments in the first iteration */
+    KilnType *types;       /* of arguments in all iterations so far */
+    int32_t *ranks;        /* per carried value: those that were found where one changes its rank */
+} Carried;
+
+/* Dims that an iteration changes get names in the types. *@out_changed tells if one did. */
 static gboolean
-widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType *types,
-      bool *out_changed, GError **error)
+widen(const KilnNode *node, KilnFunction *body, const Carried *known, bool *out_changed,
+      GError **error)
 {
+    const KilnType *first = known->first;
+    KilnType *types = known->types;
     uint32_t at, carried, asks = node->op == KILN_OP_loop ? 1 : 0;
     kiln_flow_carried(node, &at, &carried);
     g_autofree KilnType *before = g_memdup2(types + at, ((gsize)carried + 1) * sizeof *types);
@@ -383,6 +455,8 @@ widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType 
                 return throw_carried(node, k, type, after, error);
             continue;
         }
+        if (type->rank != after->rank)
+            known->ranks[k] = kiln_flow_ranks(round.results->operands[asks + k].value, false);
         if (type->dtype != after->dtype || type->rank != after->rank)
             return throw_carried(node, k, type, after, error);
         for (int d = 0; d < type->rank; d++) {
@@ -400,17 +474,15 @@ widen(const KilnNode *node, KilnFunction *body, const KilnType *first, KilnType 
 
 /* One round on a copy of the body, for @visit may decide by types what its nodes become. */
 static gboolean
-try_types(KilnNode *node, const KilnType *first, KilnType *types, KilnRegionVisit visit, void *data,
+try_types(KilnNode *node, const Carried *known, KilnRegionVisit visit, void *data,
           bool *out_changed, GError **error)
 {
-    KilnFunction *body = body_of(node);
-    set_arguments(body, types);
-    KilnFunction *probe = kiln_body_copy(node->function->module, body, false, error);
+    KilnFunction *probe = kiln_body_copy(node->function->module, body_of(node), false, error);
     if (!probe)
         return FALSE;
     probe->owner = node;
-    gboolean good =
-        visit(probe, data, error) && widen(node, probe, first, types, out_changed, error);
+    set_arguments(probe, known->types);
+    gboolean good = visit(probe, data, error) && widen(node, probe, known, out_changed, error);
     kiln_function_clear(probe);
     return good;
 }
@@ -580,7 +652,8 @@ set_results(KilnNode *node, const KilnType *first, const KilnType *types, GError
 }
 
 gboolean
-kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **error)
+kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, int32_t *out_ranks,
+                 GError **error)
 {
     uint32_t n = node->n_operands;
     g_autofree KilnType *first = g_new0(KilnType, n + 3);
@@ -590,9 +663,10 @@ kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **err
     if (!first_types(node, first, error))
         return FALSE;
     memcpy(types, first, (n + 3) * sizeof *types);
+    const Carried known = { first, types, out_ranks };
     while (changed) {
         g_autoptr(GError) why = NULL;
-        if (try_types(node, first, types, visit, data, &changed, &why))
+        if (try_types(node, &known, visit, data, &changed, &why))
             continue;
         if (!kiln_error_is_mismatch(why) || g_error_matches(why, KILN_ERROR, KILN_ERROR_TYPE)) {
             g_propagate_error(error, g_steal_pointer(&why));

@@ -16,6 +16,14 @@
 #include "graph/graph.h"
 #include "graph/module/flow.h"
 
+enum {
+    KILN_RANKS_UNKNOWN = -1
+};
+
+/** A bit for each rank that @value may have, where branches of an `if` differ. @of_shape: for each
+ * rank of what has the shape @value; none where that is passed on from the last iteration.
+ * KILN_RANKS_UNKNOWN where nobody knows. */
+int32_t kiln_flow_ranks(const KilnValue *value, bool of_shape);
 /** True where the body of @node, a `loop` or `scan`, never ends it early. */
 bool kiln_loop_counts(const KilnNode *node);
 /** True where the condition that the body of @node, a `loop`, returns may end it. ONNX ignores it
@@ -23,9 +31,11 @@ bool kiln_loop_counts(const KilnNode *node);
 bool kiln_loop_asks(const KilnNode *node);
 /** Finds the types of the arguments of @node, a `loop` or `scan`, then visits its body with @visit,
  * which infers types, as kiln_node_visit_regions() does, and gives @node the types of its results.
- * KILN_ERROR_SHAPE where a carried value changes its rank, KILN_ERROR_TYPE where it changes its
+ * KILN_ERROR_UNSUPPORTED where a carried value changes its rank: then @out_ranks, an element for
+ * each carried value, has a bit for each rank that was found. KILN_ERROR_TYPE where one changes its
  * element type. */
-gboolean kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, GError **error);
+gboolean kiln_loop_settle(KilnNode *node, KilnRegionVisit visit, void *data, int32_t *out_ranks,
+                          GError **error);
 /** How often the body of @node, a `loop` or `scan`, runs; NULL: a run decides. It runs *@out_most
  * times at most. */
 const KilnDim *kiln_loop_trips(const KilnNode *node, int64_t *out_most);
@@ -34,8 +44,11 @@ bool kiln_loop_runs(const KilnNode *node);
 /** True where all dims of @type, of a value in the body of @node, are known and the same in each
  * iteration and around @node. */
 bool kiln_loop_fixes_type(const KilnNode *node, const KilnType *type);
-/** Gives names to the dims in which the branches of @node, an `if`, differ. Types of branches are
- * inferred. KILN_ERROR_UNSUPPORTED where there are too many. */
+/** Gives names to the dims in which the branches of @node, an `if`, differ. A result whose ranks
+ * differ has none. Types of branches are inferred. KILN_ERROR_UNSUPPORTED where there are too many.
+ */
 gboolean kiln_if_settle(KilnNode *node, GError **error);
+/** The same for results from @first on, which are new. Those before keep their names. */
+gboolean kiln_if_settle_from(KilnNode *node, uint32_t first, GError **error);
 
 #endif

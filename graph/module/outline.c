@@ -97,25 +97,35 @@ value_for(GHashTable *values, KilnValue *value)
     return other ? other : value;
 }
 
+static gboolean
+fill_body(KilnFunction *to, const KilnFunction *body, bool numbered, GHashTable *values,
+          GError **error)
+{
+    if (!copy_arguments(to, body, numbered, values, error))
+        return FALSE;
+    const KilnNode *results = kiln_function_return(body);
+    uint32_t n = 0;
+    kiln_foreach_node (node, body) {
+        g_autofree char *name = numbered ? g_strdup_printf("v%u", n++) : NULL;
+        if (node != results && !kiln_node_copy(to, node, values, NULL, name, error))
+            return FALSE;
+    }
+    g_autofree KilnValue **returned = g_new0(KilnValue *, results->n_operands + 1);
+    for (uint32_t i = 0; i < results->n_operands; i++)
+        returned[i] = value_for(values, results->operands[i].value);
+    return kiln_function_set_results(to, returned, NULL, results->n_operands, error);
+}
+
 /* What the body reads around it is what @values says; its own values are entered there. */
 static KilnFunction *
 copy_body(KilnModule *module, const KilnFunction *body, bool numbered, GHashTable *values,
           GError **error)
 {
     KilnFunction *to = kiln_function_new_region(module, numbered ? "body" : body->name);
-    if (!copy_arguments(to, body, numbered, values, error))
-        return NULL;
-    const KilnNode *results = kiln_function_return(body);
-    uint32_t n = 0;
-    kiln_foreach_node (node, body) {
-        g_autofree char *name = numbered ? g_strdup_printf("v%u", n++) : NULL;
-        if (node != results && !kiln_node_copy(to, node, values, NULL, name, error))
-            return NULL;
-    }
-    g_autofree KilnValue **returned = g_new0(KilnValue *, results->n_operands + 1);
-    for (uint32_t i = 0; i < results->n_operands; i++)
-        returned[i] = value_for(values, results->operands[i].value);
-    return kiln_function_set_results(to, returned, NULL, results->n_operands, error) ? to : NULL;
+    if (fill_body(to, body, numbered, values, error))
+        return to;
+    kiln_function_clear(to); /* it reads nothing around it any more */
+    return NULL;
 }
 
 KilnFunction *

@@ -127,6 +127,34 @@ import_initializers(KilnOnnxScope *scope, GError **error)
     return TRUE;
 }
 
+static bool
+has_name(const KilnFunction *function, const char *name)
+{
+    for (guint i = 0; i < function->arguments->len; i++) {
+        const KilnType *type = &kiln_function_argument(function, i)->value.type;
+        for (int d = 0; d < type->rank; d++) {
+            if (g_strcmp0(kiln_type_dim_name(type, d), name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A name that only an input of a subgraph has may stand for another number in each iteration, and
+ * for 0: nothing follows from it. */
+static void
+forget_inner_names(const KilnOnnxScope *scope, KilnType *type)
+{
+    const KilnOnnxScope *outermost = scope;
+    while (outermost->outer)
+        outermost = outermost->outer;
+    for (int d = 0; d < type->rank && scope->outer; d++) {
+        const char *name = kiln_type_dim_name(type, d);
+        if (name && !has_name(outermost->function, name))
+            kiln_type_set_dim(type, d, NULL);
+    }
+}
+
 static gboolean
 import_argument(KilnOnnxScope *scope, const Onnx__ValueInfoProto *info, const KilnType *otherwise,
                 GError **error)
@@ -145,6 +173,7 @@ import_argument(KilnOnnxScope *scope, const Onnx__ValueInfoProto *info, const Ki
     if (g_hash_table_contains(scope->values, info->name))
         return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two inputs are called '%s'",
                           scope->graph->name, info->name);
+    forget_inner_names(scope, &type);
     KilnArgument *argument = kiln_function_add_argument(
         scope->function, kiln_onnx_shown(scope, info->name), &type, error);
     if (!argument)

@@ -15,6 +15,7 @@
 #include "graph/module/flow.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
+#include "graph/op/flow.h"
 #include "graph/op/offload.h"
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
@@ -214,13 +215,19 @@ kiln_lower_operand(KilnLower *l, const KilnNode *node, uint32_t i)
     return kiln_lower_form(l, value, g_hash_table_lookup(l->buffers, value), flat);
 }
 
+KilnType
+kiln_lower_type(const KilnLower *l, const KilnType *type)
+{
+    return type->rank < 0 ? kiln_type_of_items(l->ir->arena, KILN_DTYPE_optional, type) : *type;
+}
+
 KilnBuffer *
 kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r)
 {
     KilnValue *value = &node->results[r];
     KilnBuffer *buffer = g_hash_table_lookup(l->outputs, value);
     if (!buffer) {
-        KilnType type = value->type;
+        KilnType type = kiln_lower_type(l, &value->type);
         if (type.layout)
             kiln_layout_flatten(&value->type, &type);
         buffer = kiln_ir_alloc(l->ir, value->name, &type, NULL);
@@ -398,6 +405,8 @@ check_node(const KilnNode *node, GError **error)
             return kiln_lower_throw_unknown(node, i, error);
     }
     for (uint32_t r = 0; r < node->n_results; r++) {
+        if (node->op == KILN_OP_if && node->results[r].type.rank < 0)
+            continue; /* it lies in an optional */
         if (!check_type(&node->results[r].type, error)) {
             kiln_prefix_error(error, "%s (%s): result %s: ", kiln_node_label(node), info->name,
                               node->results[r].name);
@@ -514,6 +523,15 @@ first_result(const KilnLower *l)
     return l->parts ? l->parts->first_result : 0;
 }
 
+/* The type of result @i of the function, as those around it see it. */
+static const KilnType *
+type_of_result(const KilnLower *l, uint32_t i, const KilnValue *value)
+{
+    const KilnType *type =
+        l->parts && l->parts->types ? &l->parts->types[i - first_result(l)] : NULL;
+    return type && type->rank < 0 ? type : &value->type;
+}
+
 /* One output per result; what is returned twice, or not made by an instruction, is copied there
  * later. */
 static void
@@ -523,8 +541,11 @@ add_outputs(KilnLower *l, const KilnNode *results)
     for (uint32_t i = first_result(l); i < results->n_operands; i++) {
         KilnValue *value = results->operands[i].value;
         const char *name = g_ptr_array_index(l->graph->result_names, i);
-        KilnBuffer *buffer = kiln_ir_add_buffer(l->ir, KILN_BUFFER_OUTPUT, name, &value->type);
-        if (g_hash_table_contains(l->outputs, value))
+        const KilnType *stated = type_of_result(l, i, value);
+        const KilnType type = kiln_lower_type(l, stated);
+        KilnBuffer *buffer = kiln_ir_add_buffer(l->ir, KILN_BUFFER_OUTPUT, name, &type);
+        buffer->unpacked = stated->rank < 0 && !l->parts;
+        if (g_hash_table_contains(l->outputs, value) || stated->rank != value->type.rank)
             g_hash_table_add(twice, value);
         g_hash_table_insert(l->outputs, value, buffer);
     }
@@ -540,9 +561,10 @@ copy_results(KilnLower *l, const KilnNode *results, GError **error)
     for (uint32_t i = first_result(l); i < results->n_operands; i++) {
         KilnBuffer *output = g_ptr_array_index(l->ir->outputs, i - first_result(l));
         KilnBuffer *buffer = kiln_lower_operand(l, results, i);
+        const bool packs = output->type.contents && !buffer->type.contents;
+        const KilnInstrKind kind = packs ? KILN_INSTR_item_list : KILN_INSTR_copy;
         if (buffer != output &&
-            !kiln_instr_new(l->ir, KILN_INSTR_copy, (KilnBuffer *[]){ output, buffer }, 2, NULL,
-                            NULL, error))
+            !kiln_instr_new(l->ir, kind, (KilnBuffer *[]){ output, buffer }, 2, NULL, NULL, error))
             return FALSE;
     }
     return TRUE;
@@ -699,6 +721,8 @@ refuse_result(KilnIRFunction *ir, const KilnNode *node, uint32_t r, const char *
               const char *region, GError **error)
 {
     KilnType type = node->results[r].type;
+    if (type.rank < 0)
+        type = kiln_type_of_items(ir->arena, KILN_DTYPE_optional, &node->results[r].type);
     for (int d = 0; d < type.rank; d++) {
         if (type.dims[d] < 0 || kiln_flow_is_listed(node, kiln_type_dim_name(&type, d)))
             kiln_type_set_dim(&type, d, kiln_dim_number(ir->module->dims, 1));

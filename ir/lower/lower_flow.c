@@ -197,10 +197,13 @@ kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error)
 {
     const KilnAttrs_if *stated = kiln_attrs(node, if);
     const KilnFunction *regions[] = { stated->then_branch, stated->else_branch };
-    const KilnRegionParts parts = { .n_results = node->n_results };
+    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+    const KilnRegionParts parts = { .n_results = node->n_results, .types = types };
     KilnInstrAttrs_branch attrs = { .then = "" };
     const char **names[] = { &attrs.then, &attrs.otherwise };
     g_auto(Flow) flow = flow_begin(l, node);
+    for (uint32_t r = 0; r < node->n_results; r++)
+        types[r] = node->results[r].type;
     for (int b = 0; b < 2; b++) {
         const char *refusal = kiln_region_refusal(regions[b]);
         KilnIRFunction *function =

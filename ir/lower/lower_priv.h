@@ -11,6 +11,7 @@ typedef struct {
     bool counts;           /* the number of an iteration and a condition are its first inputs */
     uint32_t first_result; /* results before it are left out */
     uint32_t n_results;    /* from there on */
+    const KilnType *types; /* of these, as the node around has them; NULL: as the subgraph says */
 } KilnRegionParts;
 
 typedef struct {
@@ -67,6 +68,9 @@ const void *kiln_lower_flat_attrs(KilnLower *l, KilnInstrKind kind, const void *
 KilnBuffer *kiln_lower_operand(KilnLower *l, const KilnNode *node, uint32_t i);
 /** The buffer to write result @r to: an output or a new alloc. */
 KilnBuffer *kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r);
+/** The type of the buffer for a value of @type. A value whose rank a run decides lies in an
+ * optional. */
+KilnType kiln_lower_type(const KilnLower *l, const KilnType *type);
 /** True if something reads result @r. */
 bool kiln_lower_wants(const KilnLower *l, const KilnNode *node, uint32_t r);
 /** Result @r has the bytes of @buffer. Emits nothing, or a view if the types differ. */

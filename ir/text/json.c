@@ -21,6 +21,8 @@ write_signature(KilnJson *json, const char *name, const GPtrArray *buffers)
         if (buffer->kind == KILN_BUFFER_WEIGHT || buffer->is_const) {
             kiln_json_bool(json, "const", buffer->is_const);
         }
+        if (buffer->unpacked)
+            kiln_json_bool(json, "unpacked", true);
         kiln_json_end_object(json);
     }
     kiln_json_end_array(json);

@@ -78,7 +78,13 @@ parse_signature(KilnIRParser *in, KilnBufferKind kind)
     KilnBuffer *buffer = kiln_ir_add_buffer(in->function, kind, name, &type);
     buffer->constant = constant;
     buffer->is_const = kind != KILN_BUFFER_OUTPUT && kiln_parse_accept_word(parser, "const");
-    return true;
+    at = parser->token;
+    buffer->unpacked = kind == KILN_BUFFER_OUTPUT && kiln_parse_accept_word(parser, "unpacked");
+    if (!buffer->unpacked ||
+        (type.dtype == KILN_DTYPE_optional && !kiln_type_element(&type)->contents))
+        return true;
+    return kiln_parse_throw_at(parser, &at, KILN_ERROR_TYPE,
+                               "unpacked: expected an optional of a tensor");
 }
 
 /* --- instructions --- */

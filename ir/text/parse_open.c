@@ -2,6 +2,7 @@
 /* Parses what open functions state: the binding at which they stand, what must be equal, and
  * expressions in the place of numbers. */
 #include "graph/binding.h"
+#include "graph/dim/dim_defined.h"
 #include "graph/text/lexer.h"
 #include "ir/open.h"
 #include "ir/text/parse_priv.h"
@@ -79,11 +80,28 @@ kiln_ir_parse_place(KilnParser *parser, KilnBuffer *place, KilnViewOpen *open)
     return kiln_parse_expect(parser, '}');
 }
 
+/* Names that @function defines hang on data, as they do where shapes are inferred: what they
+ * require is checked in a run. */
+static void
+mark_defined(const KilnIRFunction *function)
+{
+    kiln_foreach_instr (instr, function) {
+        const KilnInts *values =
+            instr->kind == KILN_INSTR_define ? &kiln_instr_attrs(instr, define)->values : NULL;
+        for (uint32_t i = 0; values && values->open && i < values->n; i++) {
+            const char *name = kiln_dim_as_name(kiln_ints_open(*values, i));
+            if (name)
+                kiln_dim_defined(function->module->dims, name);
+        }
+    }
+}
+
 gboolean
 kiln_ir_parse_stand(KilnIRFunction *function, GError **error)
 {
     if (!function->open)
         return TRUE;
+    mark_defined(function);
     uint64_t changed;
     g_autoptr(KilnOpenFields) fields = kiln_open_fields_new(function);
     return kiln_open_move(fields, function->open->binding, &changed, error);

@@ -223,7 +223,8 @@ print_signature(const char *word, const GPtrArray *buffers, GString *out)
         }
         g_string_append(out, " : ");
         kiln_type_print(&buffer->type, out);
-        g_string_append(out, buffer->is_const ? " const\n" : "\n");
+        g_string_append(out, buffer->is_const ? " const" : "");
+        g_string_append(out, buffer->unpacked ? " unpacked\n" : "\n");
     }
 }
 

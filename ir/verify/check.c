@@ -315,10 +315,24 @@ check_tail(const KilnCheck *check, GError **error)
     return kiln_check_throw(check, operand, expected, error);
 }
 
+/* All instructions compute with tensors but for a few, whose rows say so. */
+static gboolean
+check_tensors(const KilnCheck *check, GError **error)
+{
+    for (uint32_t i = 0; i < check->instr->n_operands; i++) {
+        const KilnType *type = kiln_check_type(check, i);
+        if (type && kiln_dtype_is_item(type->dtype))
+            return kiln_check_throw(check, i, "a tensor", error);
+    }
+    return TRUE;
+}
+
 static gboolean
 run_check(KilnCheck *check, GError **error)
 {
     const KilnInstrCheck *row = kiln_instr_check_of(check->instr->kind);
+    if (!row->items && !check_tensors(check, error))
+        return FALSE;
     if (row->alone)
         return row->alone(check, error);
     if (!check_required(check, error))

@@ -25,6 +25,7 @@ typedef gboolean (*KilnCheckFn)(KilnCheck *check, GError **error);
 typedef struct {
     KilnCheckFn prepare; /* before inference; may be NULL */
     KilnCheckFn alone;   /* instead of inference; NULL: infer and compare */
+    bool items;          /* operands may be sequences, optionals and maps */
 } KilnInstrCheck;
 
 const KilnInstrCheck *kiln_instr_check_of(KilnInstrKind kind);

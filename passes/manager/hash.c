@@ -262,7 +262,7 @@ add_buffer(Hash *hash, const KilnBuffer *buffer, uint32_t *numbers, uint32_t *la
         add_name(hash, buffer->name);
     else
         add_text(hash, buffer->name);
-    add(hash, (uint64_t)buffer->kind * 2 + buffer->is_const);
+    add(hash, (uint64_t)buffer->kind * 4 + buffer->unpacked * 2 + buffer->is_const);
     add_type(hash, &buffer->type);
     add_text(hash, buffer->constant ? buffer->constant->name : NULL);
     add(hash, (uint64_t)buffer->offset);

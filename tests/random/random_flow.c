@@ -130,6 +130,52 @@ step_if(Flow *flow)
                                        .types = types });
 }
 
+/* @x, of rank 1 or more, with a dim less or one more. */
+static KilnValue *
+of_other_rank(Flow *flow, KilnValue *x)
+{
+    KilnValue *first = kiln_build_ints(flow->g.function, NULL, (int64_t[]){ 0 }, 1);
+    return rg_one_in(&flow->g, 2) ? rf_add(flow, "unsqueeze", NULL, x, first)
+                                  : rf_maximum(flow, x, first);
+}
+
+/* Branches whose results differ in rank. What reads them is computed for each rank, up to a number
+ * or up to an output. */
+static void
+step_ranks(Flow *flow)
+{
+    static const char *const unaries[] = { "abs", "neg", "relu" };
+    KilnValue *x = rf_pick(flow, KILN_DTYPE_f32, VECTOR), *flag = condition(flow), *results[2];
+    if (!x)
+        return;
+    KilnFunction *branches[2];
+    for (int b = 0; b < 2; b++) {
+        const Around around = begin_region(flow, b ? "else_branch" : "then_branch");
+        steps(flow, rg_below(&flow->g, 2));
+        results[b] = b ? of_other_rank(flow, x) : rf_pick_like(flow, &x->type, false);
+        branches[b] = end_region(flow, around, &results[b], 1);
+    }
+    const KilnAttrs_if attrs = { .then_branch = branches[0], .else_branch = branches[1] };
+    const KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
+    KilnNode *node = rf_add_node(flow, &(KilnNodeSpec){ .op = KILN_OP_if,
+                                                        .operands = &flag,
+                                                        .n_operands = 1,
+                                                        .n_results = 1,
+                                                        .attrs = &attrs,
+                                                        .types = &type });
+    KilnValue *y = &node->results[0];
+    for (int left = rg_below(&flow->g, 3); y && left > 0; left--)
+        y = rf_add(flow, unaries[rg_below(&flow->g, G_N_ELEMENTS(unaries))], NULL, y, NULL);
+    if (rg_one_in(&flow->g, 3))
+        return;
+    if (rg_one_in(&flow->g, 2))
+        y = rf_add(flow, "mul", NULL, y, rf_number(flow, KILN_DTYPE_f32, 0.5));
+    if (rg_one_in(&flow->g, 3))
+        rf_add(flow, "shape", NULL, y, NULL);
+    else
+        rf_maximum(flow, y, NULL);
+}
+
 /* --- loops --- */
 
 typedef enum {
@@ -424,7 +470,8 @@ step_scan(Flow *flow)
 static void
 steps(Flow *flow, int n)
 {
-    static void (*const flows[])(Flow *) = { step_if, step_loop, step_loop, step_scan };
+    static void (*const flows[])(Flow *) = { step_if,   step_if,   step_ranks, step_loop, step_loop,
+                                             step_loop, step_loop, step_scan,  step_scan };
     while (n-- > 0) {
         if (flow->depth < DEPTH_MAX && rg_one_in(&flow->g, 3))
             flows[rg_below(&flow->g, G_N_ELEMENTS(flows))](flow);

@@ -34,6 +34,8 @@ KilnNode *rf_add_node(Flow *flow, const KilnNodeSpec *spec);
 KilnValue *rf_add(Flow *flow, const char *op, const void *attrs, KilnValue *a, KilnValue *b);
 /** Adds a constant without dims. */
 KilnValue *rf_number(Flow *flow, KilnDType dtype, double value);
+/** Adds the greatest elements of @x along @axes (NULL: all), which go. NULL if @x is NULL. */
+KilnValue *rf_maximum(Flow *flow, KilnValue *x, KilnValue *axes);
 /** Bounds the integers of @x. */
 KilnValue *rf_between(Flow *flow, KilnValue *x, int64_t low, int64_t high);
 /** Drops rows of @x at the begin and at the end. */

@@ -131,6 +131,13 @@ rf_add(Flow *flow, const char *op, const void *attrs, KilnValue *a, KilnValue *b
 }
 
 KilnValue *
+rf_maximum(Flow *flow, KilnValue *x, KilnValue *axes)
+{
+    const KilnAttrs_reduce_max attrs = { .keepdims = false };
+    return rf_add(flow, "reduce_max", &attrs, x, axes);
+}
+
+KilnValue *
 rf_number(Flow *flow, KilnDType dtype, double value)
 {
     const KilnType type = kiln_type_scalar(dtype);

@@ -452,30 +452,6 @@ Test(flow, sizes_are_compared_in_a_run)
                 "the held result has another size than the operand");
 }
 
-/* A rank that changes has no type. */
-Test(flow, what_is_carried_keeps_its_rank)
-{
-    static const char text[] = "graph @f(%n: i64[], %x: f32[1]) {\n"
-                               "  %axes = const @axes : i64[1]\n"
-                               "  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %a: f32[*]) {\n"
-                               "    %b = unsqueeze(%a, %axes) : f32[*]\n"
-                               "    return %go, %b\n"
-                               "  } : f32[*]\n"
-                               "  return %y\n}\nconstants { @axes = [0] : i64[1] }\n";
-    g_autoptr(KilnModel) model = model_of(text);
-    GError *error = NULL;
-    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
-    const float x = 1;
-    const int64_t n = 2;
-    if (program) {
-        g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
-        bind(session, 0, &n, sizeof n);
-        bind(session, 1, &x, sizeof x);
-        cr_expect_not(kiln_session_run(session, &error));
-    }
-    expect_error(&error, KILN_ERROR_UNSUPPORTED, "expected one rank in all iterations");
-}
-
 /* Iterations and runs draw other numbers, and the seed repeats them. */
 Test(flow, iterations_draw_other_numbers)
 {

@@ -72,6 +72,12 @@ static const Case cases[] = {
     { "cast_map", "f32[1,3]; map(string,f32)", "operand 1 (b1): expected a map from i64" },
     { "dict_vectorizer", "f32[1,2]; map(i64,f32) | {int64_vocabulary=[4,5]}", NULL },
     { "dict_vectorizer", "f32[1,3]; map(i64,f32) | {int64_vocabulary=[4,5]}", "operand 0 (b0): expected a value for each word of one vocabulary" },
+    { "copy", "sequence(f32[2]); sequence(f32[2])", NULL },
+    { "neg", "sequence(f32[2]); sequence(f32[2])", "operand 0 (b0): expected a tensor, found sequence(f32[*])" },
+    { "add", "f32[]; f32[]; optional(f32[])", "operand 2 (b2): expected a tensor, found optional(f32[*])" },
+    { "where", "map(i64,f32); bool[]; map(i64,f32); map(i64,f32)", "operand 0 (b0): expected a tensor" },
+    { "concat", "sequence(f32[2]); sequence(f32[2]); sequence(f32[2])", "operand 0 (b0): expected a tensor" },
+    { "tile", "sequence(f32[2]); sequence(f32[2])", "operand 0 (b0): expected a tensor" },
     /* recurrence */
     { "rnn", "f32[3,1,2,2]; _; f32[3,2,2]; f32[1,2,2]; f32[2,2] | {hidden_size=2}", "expected rank 3" },
     { "gru", "f32[4,1,2,4]; _; f32[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", NULL },

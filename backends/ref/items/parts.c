@@ -28,6 +28,10 @@ around_axis(const KilnType *type, int axis, int64_t *out_before, int64_t *out_be
 
 /* --- split_to_sequence --- */
 
+enum {
+    MOST_EMPTY = 1 << 20 /* parts without elements: of others the data has as many at least */
+};
+
 typedef struct {
     const KilnKernelArgs *args;
     KilnType part; /* its dim along the axis is that of each part */
@@ -107,6 +111,7 @@ kiln_ref_split_to_sequence(const KilnKernelArgs *args)
     s.part = kiln_type_make(x->dtype, x->rank, x->dims);
     s.drops = !ref_has(args, 2) && !attrs->keepdims;
     around_axis(x, s.axis, &s.before, &s.behind);
+    bool empty = ref_elements(x) == 0;
     if (ref_has(args, 2) && ref_type(args, 2)->rank == 1) {
         why = split_by_list(&s, size, &list);
     } else {
@@ -114,6 +119,8 @@ kiln_ref_split_to_sequence(const KilnKernelArgs *args)
             ref_has(args, 2) ? kiln_element_as_i64(ref_type(args, 2)->dtype, args->data[2], 0) : 1;
         if (each < 1)
             return "a part has less than one element along the axis";
+        if (empty && size / each >= MOST_EMPTY)
+            return "a tensor without elements has more than 1048575 parts";
         for (int64_t at = 0; !why && at < size; at += MIN(each, size - at))
             why = add_part(&s, &list, at, MIN(each, size - at));
     }

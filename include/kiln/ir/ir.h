@@ -49,6 +49,7 @@ struct KilnBuffer {
     uint32_t n_uses;
     bool is_const;    /* WEIGHT: never written, may lie in read-only memory; INPUT: its value comes
                          with the first run and stays */
+    bool unpacked;    /* OUTPUT: an optional; callers see the tensor in it, which has any rank */
     bool touched;     /* in the function's list of changes */
     bool restated;    /* new, or of another kind: for the list of changes */
     KilnBuffer *base; /* VIEW: the buffer that it aliases, maybe a view */
