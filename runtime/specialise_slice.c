@@ -2,12 +2,12 @@
 #include "runtime/specialise_slice.h"
 
 #include "graph/dim/dim_defined.h"
+#include "graph/module/by_name.h"
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
-#include "graph/op/gather.h"
 #include "passes/fold/constness.h"
 
 #include <string.h>
@@ -188,12 +188,9 @@ kiln_live_operand(const KilnNode *node, uint32_t i)
     const KilnValue *value = node->operands[i].value;
     if (!value || value->known || kiln_value_constant(value))
         return false;
-    if (node->op == KILN_OP_if && has_ranks(node))
-        return kiln_live_may_be(node->function);
-    if (node->op ==
-        KILN_OP_if) /* two sets of types follow: not where a program for each value does */
-        return is_live(value, node->function);
-    return node->op == KILN_OP_compress
+    if (node->op == KILN_OP_if) /* of one rank: not where a program for each value follows */
+        return has_ranks(node) ? kiln_live_may_be(node->function) : is_live(value, node->function);
+    return kiln_node_is(node, "compress")
                ? kiln_live_may_be(node->function)
                : kiln_op_defines_operand(node->op, i) && is_live(value, node->function);
 }

@@ -5,7 +5,6 @@
 #include "graph/module/define.h"
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
-#include "graph/op/flow.h"
 
 #include <string.h>
 
@@ -341,8 +340,8 @@ stand_function(const Standing *standing, KilnFunction *function, GError **error)
                 return FALSE;
         }
         for (uint32_t r = 0; r < node->n_results; r++) {
-            bool any_rank = node->op == KILN_OP_if && node->results[r].type.rank < 0;
-            if (!any_rank && !stand_value(standing, &node->results[r], error))
+            KilnValue *value = &node->results[r];
+            if (!kiln_value_has_ranks(value) && !stand_value(standing, value, error))
                 return FALSE;
         }
     }

@@ -19,6 +19,12 @@ kiln_op_is_flow(KilnOp op)
     return op == KILN_OP_if || op == KILN_OP_loop || op == KILN_OP_scan;
 }
 
+bool
+kiln_value_has_ranks(const KilnValue *value)
+{
+    return value->def && value->def->op == KILN_OP_if && value->type.rank < 0;
+}
+
 KilnStrings *
 kiln_flow_dims(const KilnNode *node)
 {

@@ -13,6 +13,8 @@
 
 /** True for `if`, `loop` and `scan`. */
 bool kiln_op_is_flow(KilnOp op);
+/** True for the result of an `if` whose branches give values of several ranks. */
+bool kiln_value_has_ranks(const KilnValue *value);
 /** The list `dims` of @node; NULL where it is no such node. */
 KilnStrings *kiln_flow_dims(const KilnNode *node);
 /** True where the list has @name, which may be NULL. */

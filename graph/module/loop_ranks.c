@@ -2,15 +2,13 @@
 #include "graph/module/loop_ranks.h"
 
 #include "graph/function.h"
+#include "graph/module.h"
+#include "graph/module/by_name.h"
 #include "graph/module/flow_types.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
-#include "graph/op/bounds.h"
 #include "graph/op/flow.h"
-#include "graph/op/gather.h"
 #include "graph/op/generate.h"
-#include "graph/op/logic.h"
-#include "graph/op/reshape.h"
 
 #include <string.h>
 
@@ -27,51 +25,48 @@ is_one(int32_t ranks)
 /* --- tensors as two lists --- */
 
 static KilnValue *
-build_with_ints(KilnNode *before, KilnOp op, KilnValue *value, const int64_t *ints, uint32_t n,
+build_with_ints(KilnNode *before, const char *op, KilnValue *value, const int64_t *ints, uint32_t n,
                 GError **error)
 {
-    KilnValue *operands[] = { value, kiln_build_ints(before->function, before, ints, n) };
-    return kiln_build(before->function, before, op, NULL, operands, 2, error);
+    return kiln_build_pair(before, op, value, kiln_build_ints(before->function, before, ints, n),
+                           error);
 }
 
 static KilnValue *
 flat_of(KilnNode *before, KilnValue *value, GError **error)
 {
-    return build_with_ints(before, KILN_OP_reshape, value, (int64_t[]){ -1 }, 1, error);
+    return build_with_ints(before, "reshape", value, (int64_t[]){ -1 }, 1, error);
 }
 
 static KilnValue *
 shape_of(KilnNode *before, KilnValue *value, GError **error)
 {
-    return kiln_build(before->function, before, KILN_OP_shape, NULL, &value, 1, error);
+    return kiln_build_named(before, &(KilnNamed){ .op = "shape" }, &value, 1, error);
 }
 
-/* The tensor of rank @rank with elements @flat and shape @shape. */
 static KilnValue *
 element_of(KilnNode *before, KilnValue *list, int64_t i, GError **error)
 {
     const KilnType number = kiln_type_scalar(KILN_DTYPE_i64);
-    KilnValue *operands[] = { list,
-                              kiln_build_constant(before->function, before, "place",
-                                                  kiln_tensor_new_splat(&number, (double)i)) };
-    return kiln_build(before->function, before, KILN_OP_gather, NULL, operands, 2, error);
+    KilnValue *place = kiln_build_constant(before->function, before, "place",
+                                           kiln_tensor_new_splat(&number, (double)i));
+    return kiln_build_pair(before, "gather", list, place, error);
 }
 
+/* The tensor of rank @rank with elements @flat and shape @shape. */
 static KilnValue *
 tensor_of_rank(KilnNode *before, KilnValue *flat, KilnValue *shape, int rank, GError **error)
 {
-    const KilnAttrs_reshape exact = { .allowzero = true };
+    const KilnNamed exact = { "reshape", { KILN_NAMED(BOOL, "allowzero", true) } };
     if (rank == 0)
         return element_of(before, flat, 0, error);
     if (rank == 1)
         return flat;
     const int64_t places[MOST_DIMS] = { 0, 1, 2, 3, 4, 5 };
-    KilnValue *list = build_with_ints(before, KILN_OP_gather, shape, places, (uint32_t)rank, error);
-    KilnValue *dims = list ? build_with_ints(before, KILN_OP_max, list, (int64_t[]){ 0 }, 1, error)
+    KilnValue *list = build_with_ints(before, "gather", shape, places, (uint32_t)rank, error);
+    KilnValue *dims = list ? build_with_ints(before, "max", list, (int64_t[]){ 0 }, 1, error)
                            : NULL; /* says that none is inferred */
-    return dims ? kiln_build(before->function, before, KILN_OP_reshape, &exact,
-                             (KilnValue *[]){ flat, dims }, 2, error)
-                : NULL;
+    return dims ? kiln_build_named(before, &exact, (KilnValue *[]){ flat, dims }, 2, error) : NULL;
 }
 
 /* The lower half of @ranks. */
@@ -126,9 +121,8 @@ tensor_of_ranks(KilnNode *before, KilnValue *flat, KilnValue *shape, KilnValue *
     const int32_t low = low_half(ranks), high = ranks & ~low;
     const KilnType number = kiln_type_scalar(KILN_DTYPE_i64);
     KilnTensor *limit = kiln_tensor_new_splat(&number, least_rank(high));
-    KilnValue *operands[] = { rank, kiln_build_constant(before->function, before, "rank", limit) };
-    KilnValue *condition =
-        kiln_build(before->function, before, KILN_OP_less, NULL, operands, 2, error);
+    KilnValue *condition = kiln_build_pair(
+        before, "less", rank, kiln_build_constant(before->function, before, "rank", limit), error);
     if (!condition)
         return NULL;
     const KilnAttrs_if attrs = { .then_branch =

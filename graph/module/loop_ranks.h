@@ -14,6 +14,7 @@
 #ifndef KILN_GRAPH_MODULE_LOOP_RANKS_H
 #define KILN_GRAPH_MODULE_LOOP_RANKS_H
 
+#include "graph/graph.h"
 #include "graph/module/flow.h"
 #include "graph/module/sink.h"
 

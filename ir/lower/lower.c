@@ -15,7 +15,6 @@
 #include "graph/module/flow.h"
 #include "graph/module/layout.h"
 #include "graph/node.h"
-#include "graph/op/flow.h"
 #include "graph/op/offload.h"
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
@@ -405,7 +404,7 @@ check_node(const KilnNode *node, GError **error)
             return kiln_lower_throw_unknown(node, i, error);
     }
     for (uint32_t r = 0; r < node->n_results; r++) {
-        if (node->op == KILN_OP_if && node->results[r].type.rank < 0)
+        if (kiln_value_has_ranks(&node->results[r]))
             continue; /* it lies in an optional */
         if (!check_type(&node->results[r].type, error)) {
             kiln_prefix_error(error, "%s (%s): result %s: ", kiln_node_label(node), info->name,

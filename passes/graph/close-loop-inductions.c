@@ -30,7 +30,7 @@
 #include "graph/module/flow_types.h"
 #include "graph/op/flow.h"
 #include "passes/pass.h"
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 #include "passes/query/literal.h"
 #include "passes/query/loop_view.h"
 #include "passes/query/movement.h"

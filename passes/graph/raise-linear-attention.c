@@ -23,7 +23,7 @@
 #include "graph/infer/infer.h"
 #include "graph/op/recurrent.h"
 #include "passes/pass.h"
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 #include "passes/query/lift.h"
 #include "passes/query/loop_view.h"
 #include "passes/query/movement.h"

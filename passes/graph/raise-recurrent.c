@@ -29,7 +29,7 @@
 #include "graph/op/flow.h"
 #include "graph/op/recurrent.h"
 #include "passes/pass.h"
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 #include "passes/query/gates.h"
 #include "passes/query/lift.h"
 #include "passes/query/literal.h"

@@ -39,7 +39,7 @@
 #include "graph/function.h"
 #include "graph/module/flow_types.h"
 #include "passes/pass.h"
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 #include "passes/query/lift.h"
 #include "passes/query/literal.h"
 #include "passes/query/loop_view.h"

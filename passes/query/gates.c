@@ -2,7 +2,7 @@
 #include "passes/query/gates.h"
 
 #include "graph/node.h"
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 #include "passes/query/literal.h"
 #include "passes/query/loop_view.h"
 #include "passes/query/movement.h"

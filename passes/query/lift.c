@@ -5,7 +5,7 @@
 #include "graph/module/flow_types.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 #include "passes/query/movement.h"
 
 /* --- questions --- */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random graphs draw from every operator, for every element type that a reference kernel has: an
  * operator has a row in tests/random/random_rows.def, or a reason why it has none. */
-#include "backends/ref/ref.h"
+#include "graph/graph.h"
 #include "graph/op.h"
-#include "passes/manager/results.h"
 #include "tests/random/random_rows.h"
 #include "tests/random/subject.h"
 

@@ -3,7 +3,9 @@
  * the cache, of which exponentials take most of the time. Along rows where the axis is the
  * innermost dim, else along columns. Operands: result, data. */
 #include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/fold.h"

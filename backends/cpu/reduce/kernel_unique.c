@@ -9,7 +9,6 @@
 #include "ir/kernel.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 enum {
     DIGITS = 256, /* values of a byte */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators by the names that the text form gives them: for passes that meet operators of many
+/* Operators by the names that the text form gives them: for code that meets operators of many
  * families, seldom enough that comparing names costs nothing. A new operator does not compile them
  * again. */
-#ifndef KILN_PASSES_QUERY_BY_NAME_H
-#define KILN_PASSES_QUERY_BY_NAME_H
+#ifndef KILN_GRAPH_MODULE_BY_NAME_H
+#define KILN_GRAPH_MODULE_BY_NAME_H
 
 #include "graph/attr.h"
 #include "graph/graph.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "passes/query/by_name.h"
+#include "graph/module/by_name.h"
 
 #include "graph/node.h"
 
