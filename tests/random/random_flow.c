@@ -139,14 +139,27 @@ of_other_rank(Flow *flow, KilnValue *x)
                                   : rf_maximum(flow, x, first);
 }
 
+/* A condition that no program is compiled for: the last input is no list. Its greatest element is
+ * exact, so that rounding decides nothing. */
+static KilnValue *
+data_condition(Flow *flow)
+{
+    const KilnFunction *entry = kiln_module_entry(flow->g.module);
+    KilnValue *x = &kiln_function_argument(entry, entry->arguments->len - 1)->value;
+    return kiln_type_elements(&x->type) == 0
+               ? NULL
+               : rf_add(flow, "greater", NULL, rf_maximum(flow, x, NULL),
+                        rf_number(flow, KILN_DTYPE_f32, rg_below(&flow->g, 5) / 4.0));
+}
+
 /* Branches whose results differ in rank. What reads them is computed for each rank, up to a number
  * or up to an output. */
 static void
 step_ranks(Flow *flow)
 {
     static const char *const unaries[] = { "abs", "neg", "relu" };
-    KilnValue *x = rf_pick(flow, KILN_DTYPE_f32, VECTOR), *flag = condition(flow), *results[2];
-    if (!x)
+    KilnValue *x = rf_pick(flow, KILN_DTYPE_f32, VECTOR), *flag, *results[2];
+    if (!x || !(flag = data_condition(flow)))
         return;
     KilnFunction *branches[2];
     for (int b = 0; b < 2; b++) {
@@ -220,6 +233,19 @@ carry(Carried *carried, Carry kind, KilnValue *first)
     carried->first[carried->n++] = first;
 }
 
+/* Two values that swap, of different ranks. */
+static void
+carry_ranks(Flow *flow, Carried *carried)
+{
+    KilnValue *x = rf_pick(flow, KILN_DTYPE_f32, VECTOR), *y = x ? of_other_rank(flow, x) : NULL;
+    if (!y || carried->n + 2 > CARRIED_MAX)
+        return;
+    carry(carried, SWAPS, x);
+    carry(carried, SWAPPED, y);
+    for (uint32_t k = carried->n - 2; k < carried->n; k++)
+        carried->types[k] = kiln_type_unranked(KILN_DTYPE_f32);
+}
+
 static void
 choose_carried(Flow *flow, Carried *carried, int most, bool may_grow)
 {
@@ -227,6 +253,8 @@ choose_carried(Flow *flow, Carried *carried, int most, bool may_grow)
         carry(carried, CHANGES, rf_pick_item(flow, KILN_DTYPE_sequence));
     if (may_grow && rg_one_in(&flow->g, 6))
         carry(carried, OTHER, rf_pick_item(flow, KILN_DTYPE_optional));
+    if (may_grow && rg_one_in(&flow->g, 6))
+        carry_ranks(flow, carried);
     for (int left = rg_below(&flow->g, most + 1); left > 0; left--) {
         const Carry kind = (Carry)rg_below(&flow->g, SWAPPED);
         KilnValue *first = rf_pick(flow, KILN_N_DTYPES, kind == PASSES && may_grow ? ANY : STATIC);
