@@ -349,3 +349,21 @@ Test(runtime_items, as_documents_show)
     must(run_with_two(session, FLOATS(1, 2, 3), FLOATS(4, 5, 6), &error), error);
     cr_expect_eq(sum_of_output(session, &error), 21);
 }
+
+/* Each part is an item, however few elements there are. */
+Test(runtime_items, parts_without_elements_are_bounded)
+{
+    g_autoptr(KilnSession) session =
+        session_of("graph @f(%x: f32[N,0]) {\n"
+                   "  %s = split_to_sequence(%x) {axis=0} : sequence(f32[1,0])\n"
+                   "  return %s\n}\n");
+    const float none[1] = { 0 };
+    GError *error = NULL;
+    bind_shaped(session, 0, none, DIMS(3, 0));
+    run(session);
+    g_autoptr(KilnItem) list = kiln_session_output_item(session, 0, &error);
+    cr_assert_eq(kiln_item_length(list), 3, "%s", error ? error->message : "");
+    bind_shaped(session, 0, none, DIMS(2000000000, 0));
+    cr_expect_not(kiln_session_run(session, &error));
+    expect_error(&error, KILN_ERROR_RUN, "a tensor without elements has more than 1048575 parts");
+}
