@@ -41,12 +41,15 @@ fill(RefCase *c, uint32_t i, uint32_t seed)
     }
 }
 
-static void
-check(const Windows *w, KilnDType dtype, bool indices, int64_t order)
+/* All pools have these lists. */
+static RefCase *
+pool_case(KilnInstrKind kind, const Windows *w, KilnDType dtype, int64_t out[5])
 {
-    g_autoptr(RefCase) c = case_new(KILN_INSTR_max_pool);
+    RefCase *c = case_new(kind);
     const uint32_t n = (uint32_t)w->rank;
-    int64_t in[5] = { 2, 3 }, out[5] = { 2, 3 };
+    int64_t in[5] = { 2, 3 };
+    out[0] = 2;
+    out[1] = 3;
     for (int d = 0; d < w->rank; d++) {
         int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1;
         in[d + 2] = w->in[d];
@@ -56,10 +59,18 @@ check(const Windows *w, KilnDType dtype, bool indices, int64_t order)
     CASE_ATTRS(c, max_pool)->strides = kiln_ints_make(c->arena, w->stride, n);
     CASE_ATTRS(c, max_pool)->dilations = kiln_ints_make(c->arena, w->dilation, n);
     CASE_ATTRS(c, max_pool)->pads = kiln_ints_make(c->arena, w->pads, 2 * n);
-    CASE_ATTRS(c, max_pool)->storage_order = order;
     case_out(c, dtype, w->rank + 2, out);
     case_in(c, dtype, w->rank + 2, in, NULL);
     fill(c, 1, 7);
+    return c;
+}
+
+static void
+check(const Windows *w, KilnDType dtype, bool indices, int64_t order)
+{
+    int64_t out[5];
+    g_autoptr(RefCase) c = pool_case(KILN_INSTR_max_pool, w, dtype, out);
+    CASE_ATTRS(c, max_pool)->storage_order = order;
     if (indices)
         case_out(c, KILN_DTYPE_i64, w->rank + 2, out);
     cpu_agrees(c, exact, "max_pool");
@@ -73,6 +84,24 @@ Test(cpu_max_indices, pools)
             check(&cases[i], KILN_DTYPE_f64, true, order);
         }
         check(&cases[i], KILN_DTYPE_f64, false, 0);
+    }
+}
+
+Test(cpu_max_indices, pools_of_powers)
+{
+    static const KilnDType dtypes[] = { KILN_DTYPE_f32, KILN_DTYPE_f64 };
+    for (size_t i = 0; i < 6 * G_N_ELEMENTS(cases); i++) {
+        int64_t out[5], ends[5] = { 2, 3, 1, 1, 1 };
+        const Windows *w = &cases[i / 6];
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_lp_pool, w, dtypes[i & 1], out);
+        CASE_ATTRS(c, lp_pool)->p = (int64_t)(i / 2 % 3) + 1;
+        cpu_agrees(c, (Tolerance){ 0, i & 1 ? 4e-15 : 1e-6 }, "lp_pool");
+        g_autoptr(RefCase) whole = case_new(KILN_INSTR_global_lp_pool);
+        CASE_ATTRS(whole, global_lp_pool)->p = (int64_t)(i / 2 % 3) + 1;
+        case_out(whole, dtypes[i & 1], w->rank + 2, ends);
+        case_in(whole, dtypes[i & 1], w->rank + 2, c->buffers[1].type.dims, NULL);
+        fill(whole, 1, 9);
+        cpu_agrees(whole, (Tolerance){ 0, i & 1 ? 4e-15 : 1e-6 }, "global_lp_pool");
     }
 }
 

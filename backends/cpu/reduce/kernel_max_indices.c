@@ -28,22 +28,6 @@ typedef struct {
     void (*row)(const void *self, int64_t row);
 } MaxPool;
 
-/* The windows from @first on, of @n, of which tap @k of the last dim is an element. */
-typedef struct {
-    int64_t begin, end;
-} Span;
-
-static Span
-span_of(const KilnCpuPool *p, int64_t k, int64_t first, int64_t n)
-{
-    const int64_t shift = k * p->dilation[2] - p->pad[2], stride = p->stride[2];
-    const int64_t begin = shift < 0 ? ceil_div(-shift, stride) : 0;
-    const int64_t last = p->in[2] - 1 - shift, end = last < 0 ? 0 : last / stride + 1;
-    Span span = { begin > first ? begin - first : 0, min_of(end - first, n) };
-    span.end = span.end > span.begin ? span.end : span.begin;
-    return span;
-}
-
 /* Row and plane exchange with storage_order 1. */
 static int64_t
 index_of(const MaxPool *m, int64_t plane, int64_t at)
@@ -91,7 +75,7 @@ index_of(const MaxPool *m, int64_t plane, int64_t at)
                 const int64_t i1 = y * p->stride[1] + k1 * p->dilation[1] - p->pad[1];             \
                 if (i0 < 0 || i0 >= p->in[0] || i1 < 0 || i1 >= p->in[1])                          \
                     continue;                                                                      \
-                const Span span = span_of(p, k2, first, n);                                        \
+                const KilnCpuSpan span = kiln_cpu_pool_span(p, k2, first, n);                      \
                 const int64_t x =                                                                  \
                     (first + span.begin) * p->stride[2] + k2 * p->dilation[2] - p->pad[2];         \
                 const int64_t offset = (i0 * p->in[1] + i1) * p->in[2] + x;                        \

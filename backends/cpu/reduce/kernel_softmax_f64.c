@@ -2,6 +2,7 @@
 /* softmax and log_softmax in f64, by the loops of numbers.def: a few passes over rows that stay in
  * the cache, of which exponentials take most of the time. Along rows where the axis is the
  * innermost dim, else along columns. Operands: result, data. */
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/extents.h"

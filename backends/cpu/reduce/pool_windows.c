@@ -4,7 +4,7 @@
 #include "backends/cpu/extents.h"
 #include "backends/cpu/movement/strided_operands.h"
 
-/* The four lists that both instructions have. */
+/* The four lists that all of the instructions have. */
 typedef struct {
     KilnInts dilations, kernel_shape, pads, strides;
 } Lists;
@@ -17,12 +17,15 @@ kiln_cpu_pool_of(const KilnInstr *instr)
                       .channels = in->dims[1],
                       .in_image = kiln_cpu_pitch(instr, 1, in->dims[0]),
                       .out_image = kiln_cpu_pitch(instr, 0, in->dims[0]),
-                      .average = instr->kind != KILN_INSTR_max_pool };
+                      .average = instr->kind == KILN_INSTR_average_pool };
     Lists l;
     if (p.average) {
         const KilnInstrAttrs_average_pool *a = kiln_instr_attrs(instr, average_pool);
         l = (Lists){ a->dilations, a->kernel_shape, a->pads, a->strides };
         p.count_padding = a->count_include_pad;
+    } else if (instr->kind == KILN_INSTR_lp_pool) {
+        const KilnInstrAttrs_lp_pool *a = kiln_instr_attrs(instr, lp_pool);
+        l = (Lists){ a->dilations, a->kernel_shape, a->pads, a->strides };
     } else {
         const KilnInstrAttrs_max_pool *a = kiln_instr_attrs(instr, max_pool);
         l = (Lists){ a->dilations, a->kernel_shape, a->pads, a->strides };
@@ -41,6 +44,17 @@ kiln_cpu_pool_of(const KilnInstr *instr)
         p.pad_end[d] = from < 0 ? 0 : kiln_ints_at(l.pads, i + (uint32_t)spatial, 0);
     }
     return p;
+}
+
+KilnCpuSpan
+kiln_cpu_pool_span(const KilnCpuPool *p, int64_t k, int64_t first, int64_t n)
+{
+    const int64_t shift = k * p->dilation[2] - p->pad[2], stride = p->stride[2];
+    const int64_t begin = shift < 0 ? ceil_div(-shift, stride) : 0;
+    const int64_t last = p->in[2] - 1 - shift, end = last < 0 ? 0 : last / stride + 1;
+    KilnCpuSpan span = { begin > first ? begin - first : 0, min_of(end - first, n) };
+    span.end = span.end > span.begin ? span.end : span.begin;
+    return span;
 }
 
 /* --- costs --- */

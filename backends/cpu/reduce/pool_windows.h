@@ -18,6 +18,12 @@ typedef struct {
 /** The pool of @instr, whose data must have rank 3 to 5. */
 KilnCpuPool kiln_cpu_pool_of(const KilnInstr *instr);
 
+typedef struct {
+    int64_t begin, end;
+} KilnCpuSpan;
+/** The windows from @first on, of @n, of which tap @k of the last dim is an element. */
+KilnCpuSpan kiln_cpu_pool_span(const KilnCpuPool *p, int64_t k, int64_t first, int64_t n);
+
 /* --- costs --- */
 
 /** Extents of a pool. Missing dims have extent 1. */
