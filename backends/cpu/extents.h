@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of extents: minimum, division rounded up, rounding up, product. */
+/* Arithmetic of extents: minimum, division rounded up, rounding up, product, bounds of indices. */
 #ifndef KILN_BACKENDS_CPU_EXTENTS_H
 #define KILN_BACKENDS_CPU_EXTENTS_H
 
@@ -39,6 +39,14 @@ piece_width(int64_t least, int64_t most, int64_t outer, int64_t inner, int threa
     while (width < most && outer * ceil_div(inner, 2 * width) >= (int64_t)threads)
         width *= 2;
     return width;
+}
+
+/* The highest bit is set where @i lies outside of @low … @high; @high is at least -1. Joined by
+ * `|`, the numbers of many indices need no branch. */
+static inline uint64_t
+high_bit_outside(int64_t i, int64_t low, int64_t high)
+{
+    return ((uint64_t)i - (uint64_t)low) | ((uint64_t)high - (uint64_t)i);
 }
 
 static inline int64_t

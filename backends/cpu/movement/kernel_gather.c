@@ -38,13 +38,13 @@ read_indices(const KilnInstr *instr, const void *data, int axis, Indices *out)
 {
     const KilnType *type = cpu_type(instr, 2);
     *out = (Indices){ data, type->dtype == KILN_DTYPE_i64, cpu_type(instr, 1)->dims[axis] };
-    int64_t n = kiln_type_elements(type), low = 0, high = -1;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t index = stated(out, i);
-        low = index < low ? index : low;
-        high = index > high ? index : high;
-    }
-    return low < -out->extent || high >= out->extent ? "an index is out of range" : NULL;
+    const int64_t n = kiln_type_elements(type), low = -out->extent, high = out->extent - 1;
+    uint64_t outside = 0;
+    for (int64_t i = 0; out->wide && i < n; i++)
+        outside |= high_bit_outside(((const int64_t *)data)[i], low, high);
+    for (int64_t i = 0; !out->wide && i < n; i++)
+        outside |= high_bit_outside(((const int32_t *)data)[i], low, high);
+    return outside >> 63 ? "an index is out of range" : NULL;
 }
 
 bool
@@ -132,15 +132,23 @@ typedef struct {
     int64_t size, n, rows, rows_per_task;
 } Elements;
 
+#define MOVE_BY(bytes, T)                                                                          \
+    for (int64_t i = 0; i < n; i++, from += along) {                                               \
+        const int64_t index = ((const T *)e->indices.data)[first + i];                             \
+        memcpy(to + i * (bytes), from + (index < 0 ? index + extent : index) * step, (bytes));     \
+    }
 #define MOVE_ELEMENTS(bytes)                                                                       \
-    for (int64_t i = 0; i < e->n; i++)                                                             \
-        memcpy(to + i * (bytes), from + i * along + index_at(&e->indices, first + i) * e->step,    \
-               (bytes));
+    if (e->indices.wide)                                                                           \
+        MOVE_BY(bytes, int64_t)                                                                    \
+    else                                                                                           \
+        MOVE_BY(bytes, int32_t)
 
 static void
 move_elements(const Elements *e, int64_t row)
 {
-    int64_t first = row * e->n, along = e->strides[e->rank - 1], rest = row;
+    const int64_t first = row * e->n, along = e->strides[e->rank - 1];
+    const int64_t n = e->n, extent = e->indices.extent, step = e->step;
+    int64_t rest = row;
     char *to = e->to + first * e->size;
     const char *from = e->from;
     for (int d = e->rank - 2; d >= 0; d--) {
@@ -159,6 +167,7 @@ move_elements(const Elements *e, int64_t row)
     }
 }
 #undef MOVE_ELEMENTS
+#undef MOVE_BY
 
 static void
 elements_task(const void *data, int64_t task, int thread)

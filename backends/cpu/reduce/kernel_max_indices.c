@@ -189,21 +189,20 @@ kiln_cpu_max_unpool(const KilnKernelArgs *args)
                  .to = args->data[0],
                  .at = args->data[2],
                  .size = (int64_t)kiln_dtype_size(out->dtype) };
-    bool inside = true, local = planes > 0 && out->dims[0] * out->dims[1] == planes;
+    const bool same_planes = planes > 0 && out->dims[0] * out->dims[1] == planes;
+    uint64_t outside = 0, elsewhere = 0; /* by their highest bits */
     u.n = planes ? kiln_type_elements(in) / planes : 0;
     u.room = planes ? room / planes : 0;
     for (int64_t plane = 0; plane < planes; plane++) {
-        int64_t least = INT64_MAX, most = -1;
+        const int64_t low = plane * u.room, high = low + u.room - 1;
         for (int64_t i = plane * u.n; i < (plane + 1) * u.n; i++) {
-            least = u.at[i] < least ? u.at[i] : least;
-            most = u.at[i] > most ? u.at[i] : most;
+            outside |= high_bit_outside(u.at[i], 0, room - 1);
+            elsewhere |= high_bit_outside(u.at[i], low, high);
         }
-        inside &= least >= 0 && most < room;
-        local &= least >= plane * u.room && most < (plane + 1) * u.room;
     }
-    if (!inside)
+    if (outside >> 63)
         return "an index is out of range";
-    if (local) {
+    if (same_planes && !(elsewhere >> 63)) {
         kiln_cpu_parallel(planes, args->threads, put_plane, &u);
         return NULL;
     }
