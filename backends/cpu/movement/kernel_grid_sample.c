@@ -29,13 +29,17 @@ typedef struct {
     bool align;
     int dims, taps, elements;
     int64_t extents[MAX_DIMS];
+    uint8_t tap_of[MAX_ELEMENTS][MAX_DIMS];    /* of an element, in each dim */
     int64_t channels, size, positions, blocks; /* of one picture */
 } Sampler;
 
-/* Element k of position i lies at[k][i] behind the begin of a channel; < 0: it is a zero. */
+/* Element k of position i lies at[k][i] behind the begin of a channel; < 0: it is a zero. reads has
+ * the same elements, and any one in place of a zero: most positions have none, and those that have
+ * are looked at again. */
 typedef struct {
-    int32_t at[MAX_ELEMENTS][BLOCK];
+    int32_t at[MAX_ELEMENTS][BLOCK], reads[MAX_ELEMENTS][BLOCK];
     float weights[MAX_ELEMENTS][BLOCK];
+    int with_zeros[BLOCK], n_with_zeros; /* positions */
 } Table;
 
 typedef struct {
@@ -89,7 +93,9 @@ fill_taps(const Sampler *s, double coordinate, int64_t n, Taps *taps)
     double x =
         s->align ? (coordinate + 1) / 2 * (double)(n - 1) : ((coordinate + 1) * (double)n - 1) / 2;
     x = settle(s, s->taps == 1 ? nearbyint(x) : x, n);
-    double first = floor(x), t = x - first;
+    double first = (double)(int64_t)x;
+    first -= first > x;
+    double t = x - first;
     if (s->taps == 1) {
         taps->weights[0] = 1;
     } else if (s->taps == 2) {
@@ -112,19 +118,61 @@ static void
 fill_position(const Sampler *s, const float *position, int i, Table *table)
 {
     Taps taps[MAX_DIMS];
+    bool with_zeros = false;
     for (int d = 0; d < s->dims; d++)
         fill_taps(s, (double)position[s->dims - 1 - d], s->extents[d], &taps[d]);
     for (int k = 0; k < s->elements; k++) {
         double weight = 1;
         int64_t at = 0;
-        for (int d = 0, rest = k; d < s->dims; d++, rest /= s->taps) {
-            int64_t here = taps[d].at[rest % s->taps];
-            weight *= taps[d].weights[rest % s->taps];
+        for (int d = 0; d < s->dims; d++) {
+            int64_t here = taps[d].at[s->tap_of[k][d]];
+            weight *= taps[d].weights[s->tap_of[k][d]];
             at = here < 0 || at < 0 ? -1 : at * s->extents[d] + here;
         }
         /* What weighs nothing is not read: an infinity there must not matter. */
         table->at[k][i] = weight == 0 ? -1 : (int32_t)at;
+        table->reads[k][i] = weight == 0 || at < 0 ? 0 : (int32_t)at;
         table->weights[k][i] = (float)weight;
+        with_zeros |= weight == 0 || at < 0;
+    }
+    if (with_zeros)
+        table->with_zeros[table->n_with_zeros++] = i;
+}
+
+/* @elements is a constant where this is called, so that the sum stays in a register. */
+static inline __attribute__((always_inline)) void
+sum_elements(const Table *table, int elements, const float *from, int n, float *sums)
+{
+    for (int i = 0; i < n; i++) {
+        float sum = 0;
+        for (int k = 0; k < elements; k++)
+            sum += table->weights[k][i] * from[table->reads[k][i]];
+        sums[i] = sum;
+    }
+}
+
+static void
+sample_channel(const Sampler *s, const Table *table, const float *from, int n, float *sums)
+{
+    switch (s->elements) {
+    case 1:
+        sum_elements(table, 1, from, n, sums);
+        break;
+    case 4:
+        sum_elements(table, 4, from, n, sums);
+        break;
+    case 8:
+        sum_elements(table, 8, from, n, sums);
+        break;
+    default:
+        sum_elements(table, s->elements, from, n, sums);
+    }
+    for (int z = 0; z < table->n_with_zeros; z++) {
+        const int i = table->with_zeros[z];
+        float sum = 0;
+        for (int k = 0; k < s->elements; k++)
+            sum += table->at[k][i] < 0 ? 0 : table->weights[k][i] * from[table->at[k][i]];
+        sums[i] = sum;
     }
 }
 
@@ -137,16 +185,12 @@ sample_task(const void *data, int64_t task, int thread)
     int n = (int)min_of(s->positions - first, BLOCK);
     const float *position = s->grid + (picture * s->positions + first) * s->dims;
     Table table;
+    table.n_with_zeros = 0;
     for (int i = 0; i < n; i++)
         fill_position(s, position + i * s->dims, i, &table);
     for (int64_t plane = picture * s->channels; plane < (picture + 1) * s->channels; plane++) {
         const float *from = s->from + plane * s->size;
-        float sums[BLOCK] = { 0 };
-        for (int k = 0; k < s->elements; k++) {
-            for (int i = 0; i < n; i++)
-                sums[i] += table.at[k][i] < 0 ? 0 : table.weights[k][i] * from[table.at[k][i]];
-        }
-        memcpy(s->to + plane * s->positions + first, sums, (size_t)n * sizeof *sums);
+        sample_channel(s, &table, from, n, s->to + plane * s->positions + first);
     }
 }
 
@@ -201,6 +245,10 @@ kiln_cpu_grid_sample(const KilnKernelArgs *args)
         s.extents[d] = in->dims[d + 2];
         s.size *= s.extents[d];
         s.positions *= out->dims[d + 2];
+    }
+    for (int k = 0; k < s.elements; k++) {
+        for (int d = 0, rest = k; d < s.dims; d++, rest /= s.taps)
+            s.tap_of[k][d] = (uint8_t)(rest % s.taps);
     }
     if (kiln_type_elements(out) == 0)
         return NULL;
