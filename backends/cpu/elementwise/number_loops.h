@@ -209,14 +209,31 @@ ARITHMETIC(u64, uint64_t, uint64_t)
 #define RAISED(T) (x > BOUND(T, 0) ? x : BOUND(T, 0))
 #define CLIP_INT(id, dtype, T, W, R, expression)                                                   \
     CLIP(id, dtype, T, T, T, RAISED(T) < BOUND(T, 1) ? RAISED(T) : BOUND(T, 1))
-#define RAISED_REAL (x >= BOUND(double, 0) || x != x ? x : BOUND(double, 0))
 INTS(CLIP_INT, CLIP_INT, clip, )
-CLIP(clip, f64, double, double, double,
-     RAISED_REAL <= BOUND(double, 1) || RAISED_REAL != RAISED_REAL ? RAISED_REAL : BOUND(double, 1))
 #undef CLIP
 #undef CLIP_INT
 #undef RAISED
-#undef RAISED_REAL
+
+/* A NaN stays. A bound that is NaN makes every element NaN: the third number, which is added, is it
+ * then, and else -0, which changes no number. */
+static inline double
+clip_real(double x, double low, double high)
+{
+    const double raised = x < low ? low : x;
+    return raised > high ? high : raised;
+}
+BLOCKS(blocks_of_clip_f64, double, double, double,
+       clip_real(x, BOUND(double, 0), BOUND(double, 1)) + BOUND(double, 2))
+static void
+clip_f64(void *out, const void *in, int64_t n, const void *lowest, const void *highest)
+{
+    double bounds[3];
+    memcpy(&bounds[0], lowest, sizeof bounds[0]);
+    memcpy(&bounds[1], highest, sizeof bounds[1]);
+    bounds[2] = __builtin_isunordered(bounds[0], bounds[1]) ? __builtin_nan("") : -0.0;
+    run_blocks(blocks_of_clip_f64, (BlockTypes){ sizeof(double), sizeof(double), bounds }, out, in,
+               in, n, KILN_CPU_NONE_FIXED);
+}
 #undef BOUND
 
 /* more: the mask, the least and the greatest. */
