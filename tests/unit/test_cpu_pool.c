@@ -164,14 +164,19 @@ Test(cpu_pool, global_pools)
                                     { 4, { 0, 2, 7, 7 } } };
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         int64_t dims[6] = { shapes[i].dims[0], shapes[i].dims[1], 1, 1, 1, 1 };
-        g_autoptr(RefCase) average = case_new(KILN_INSTR_global_average_pool);
-        case_out(average, KILN_DTYPE_f32, shapes[i].rank, dims);
-        cpu_in(average, shapes[i].rank, shapes[i].dims);
-        cpu_agrees(average, rounded, "global");
-        g_autoptr(RefCase) max = case_new(KILN_INSTR_global_max_pool);
-        case_out(max, KILN_DTYPE_f32, shapes[i].rank, dims);
-        cpu_in(max, shapes[i].rank, shapes[i].dims);
-        cpu_agrees(max, exact, "global");
+        for (int k = 0; k < 2; k++) {
+            const KilnDType dtype = k ? KILN_DTYPE_f64 : KILN_DTYPE_f32;
+            g_autoptr(RefCase) average = case_new(KILN_INSTR_global_average_pool);
+            case_out(average, dtype, shapes[i].rank, dims);
+            case_in(average, dtype, shapes[i].rank, shapes[i].dims, NULL);
+            cpu_fill(average, 1, 2);
+            cpu_agrees(average, rounded, "global");
+            g_autoptr(RefCase) max = case_new(KILN_INSTR_global_max_pool);
+            case_out(max, dtype, shapes[i].rank, dims);
+            case_in(max, dtype, shapes[i].rank, shapes[i].dims, NULL);
+            cpu_fill(max, 1, 2);
+            cpu_agrees(max, exact, "global");
+        }
     }
 }
 

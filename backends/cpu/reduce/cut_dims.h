@@ -4,6 +4,7 @@
 #ifndef KILN_BACKENDS_CPU_REDUCE_CUT_DIMS_H
 #define KILN_BACKENDS_CPU_REDUCE_CUT_DIMS_H
 
+#include "backends/cpu/kernel.h"
 #include "graph/attr.h"
 #include "graph/type.h"
 
@@ -30,6 +31,16 @@ bits_of_axes(KilnInts axes, int rank)
     for (uint32_t i = 0; i < axes.n; i++)
         bits |= 1u << (axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]);
     return bits;
+}
+
+/* A bit for each dim that @instr reduces, a reduction or a global pool. */
+static inline uint32_t
+reduced_dims(const KilnInstr *instr)
+{
+    if (instr->kind == KILN_INSTR_global_average_pool || instr->kind == KILN_INSTR_global_max_pool)
+        return ~3u;
+    /* The attributes of all reductions are the axes alone. */
+    return bits_of_axes(kiln_instr_attrs(instr, reduce_sum)->axes, cpu_type(instr, 1)->rank);
 }
 
 static inline void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_* of integers, bools and f64, and those of f32 that kernel_reduce.c lacks: products, and
- * logarithms of sums. Floats are accumulated in double, integers in 64 bits, which wrap. Narrower
- * elements are widened a block at a time.
+ * logarithms of sums; global pools of f64. Floats are accumulated in double, integers in 64 bits,
+ * which wrap. Narrower elements are widened a block at a time.
  *
  * Where the innermost dim is reduced, its rows are folded, else blocks of columns. A result is made
  * by one task, in row-major order of the reduced dims. Operands: result, data.
@@ -52,6 +52,7 @@ fold_of(KilnInstrKind kind)
     case KILN_INSTR_reduce_l2:
     case KILN_INSTR_reduce_sum_square:
         return KILN_CPU_FOLD_squares;
+    case KILN_INSTR_global_max_pool:
     case KILN_INSTR_reduce_max:
         return KILN_CPU_FOLD_max;
     case KILN_INSTR_reduce_min:
@@ -64,9 +65,9 @@ fold_of(KilnInstrKind kind)
 }
 
 static void
-cut(const KilnType *type, KilnInts axes, Fold *f)
+cut(const KilnType *type, uint32_t reduced, Fold *f)
 {
-    f->cut = cut_dims(type, bits_of_axes(axes, type->rank));
+    f->cut = cut_dims(type, reduced);
     f->count = f->cut.reduced.count * (f->cut.rows ? f->cut.inner : 1);
 }
 
@@ -156,7 +157,8 @@ store(const Fold *f, int64_t i, KilnCpuFolded folded)
     if (f->kind == KILN_INSTR_reduce_l2 || f->kind == KILN_INSTR_reduce_log_sum) {
         wide = f->kind == KILN_INSTR_reduce_l2 ? sqrt(wide) : log(wide);
         is_wide = true;
-    } else if (f->kind == KILN_INSTR_reduce_mean && is_float) {
+    } else if (f->kind == KILN_INSTR_global_average_pool ||
+               (f->kind == KILN_INSTR_reduce_mean && is_float)) {
         wide /= (double)f->count;
     } else if (f->kind == KILN_INSTR_reduce_mean) {
         folded.u = is_signed ? (uint64_t)(folded.s / f->count) : folded.u / (uint64_t)f->count;
@@ -239,8 +241,7 @@ fold_for(const KilnInstr *instr)
                .fold = fold_of(instr->kind),
                .size = kiln_dtype_size(type->dtype) };
     const KilnDType folded = folded_type(type->dtype, f.fold);
-    /* The attributes of all reductions are the axes alone. */
-    cut(type, kiln_instr_attrs(instr, reduce_sum)->axes, &f);
+    cut(type, reduced_dims(instr), &f);
     f.loop = (f.cut.rows ? loops->row : loops->columns)[f.fold][folded];
     f.widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[type->dtype][folded];
     if (instr->kind == KILN_INSTR_reduce_log_sum_exp) {
@@ -496,7 +497,7 @@ run_normalize(const KilnKernelArgs *args, KilnInts axes, KilnInstrKind norm, boo
     Fold *f = &z.f;
     if (kiln_type_elements(type) == 0)
         return;
-    cut(type, axes, f);
+    cut(type, bits_of_axes(axes, type->rank), f);
     f->loop = (f->cut.rows ? loops->row : loops->columns)[fold_of(norm)][KILN_DTYPE_f64];
     f->widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[KILN_DTYPE_f32][KILN_DTYPE_f64];
     if (moves)

@@ -39,15 +39,6 @@ typedef struct {
     double *partial; /* of each piece of each row, where a row has several */
 } Reduce;
 
-static uint32_t
-reduced_dims(const KilnInstr *instr)
-{
-    if (instr->kind == KILN_INSTR_global_average_pool || instr->kind == KILN_INSTR_global_max_pool)
-        return ~3u;
-    /* The attributes of all reductions are the axes alone. */
-    return bits_of_axes(kiln_instr_attrs(instr, reduce_sum)->axes, cpu_type(instr, 1)->rank);
-}
-
 static Reduce
 reduce_of(const KilnInstr *instr)
 {
