@@ -342,6 +342,8 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_string_split] = { .each = 64 },
     [KILN_INSTR_string_normalizer] = { .each = 256 },
     [KILN_INSTR_regex_full_match] = { .each = 1024 },
+    [KILN_INSTR_token_count] = { .each = 1024 },
+    [KILN_INSTR_tokenizer] = { .each = 256 },
     [KILN_INSTR_tf_idf_vectorizer] = { .count = tf_idf_vectorizer_flops },
     [KILN_INSTR_col2im] = { .count = col2im_flops },
     [KILN_INSTR_affine_grid] = { .each = 8 },

@@ -157,7 +157,7 @@ kiln_regex_bytes(const KilnRegex *regex)
 size_t
 kiln_regex_scratch(const KilnRegex *regex)
 {
-    return (size_t)regex->n_steps * 4 * sizeof(uint32_t);
+    return (size_t)regex->n_steps * (2 * sizeof(size_t) + 4 * sizeof(uint32_t));
 }
 
 /* --- a match --- */
@@ -192,16 +192,36 @@ holds(KilnRegexPlace place, int64_t before, int64_t behind)
     return false;
 }
 
-/* The steps that all ways stand at, each once; @round says when a step was last reached. */
+/* The steps that all ways stand at, each once, and where these ways began; @round says when a step
+ * was last reached. */
 typedef struct {
     const KilnRegex *regex;
+    size_t *began, *begins; /* of those here and ahead */
     uint32_t *here, *ahead, *reached, *stack;
     uint32_t n_here, n_ahead, round;
 } Ways;
 
-/* Follows all steps that read no character, from @first on, to those of @ahead. */
+static Ways
+ways_new(const KilnRegex *regex, void *scratch)
+{
+    const size_t n = regex->n_steps;
+    size_t *begins = scratch;
+    uint32_t *lists = (uint32_t *)(begins + 2 * n);
+    memset(lists + 2 * n, 0, n * sizeof *lists);
+    return (Ways){ .regex = regex,
+                   .began = begins,
+                   .begins = begins + n,
+                   .here = lists,
+                   .ahead = lists + n,
+                   .reached = lists + 2 * n,
+                   .stack = lists + 3 * n,
+                   .round = 1 };
+}
+
+/* Follows all steps that read no character, from @first on, to those of @ahead. @begin: where the
+ * way began. */
 static void
-reach(Ways *ways, uint32_t first, int64_t before, int64_t behind)
+reach(Ways *ways, uint32_t first, size_t begin, int64_t before, int64_t behind)
 {
     const KilnRegexStep *steps = kiln_regex_steps(ways->regex);
     uint32_t depth = 0;
@@ -220,6 +240,7 @@ reach(Ways *ways, uint32_t first, int64_t before, int64_t behind)
         switch ((KilnRegexKind)step->kind) {
         case KILN_REGEX_MATCH:
         case KILN_REGEX_SET:
+            ways->begins[ways->n_ahead] = begin;
             ways->ahead[ways->n_ahead++] = at;
             break;
         case KILN_REGEX_SPLIT:
@@ -243,7 +264,10 @@ static void
 turn(Ways *ways)
 {
     uint32_t *here = ways->here;
+    size_t *began = ways->began;
     ways->here = ways->ahead;
+    ways->began = ways->begins;
+    ways->begins = began;
     ways->n_here = ways->n_ahead;
     ways->ahead = here;
     ways->n_ahead = 0;
@@ -256,37 +280,86 @@ look(const char *at, const char *end)
     return at < end ? (int64_t)kiln_regex_next(&at) : NOTHING;
 }
 
+/* The ways read @character, and go on to where @behind is next. */
+static void
+read_character(Ways *ways, int64_t character, int64_t behind)
+{
+    const KilnRegexStep *steps = kiln_regex_steps(ways->regex);
+    const KilnRegexSet *sets = kiln_regex_sets(ways->regex);
+    for (uint32_t i = 0; i < ways->n_here; i++) {
+        const KilnRegexStep *step = &steps[ways->here[i]];
+        if (step->kind == KILN_REGEX_SET &&
+            kiln_regex_set_has(ways->regex, &sets[step->a], (uint32_t)character))
+            reach(ways, ways->here[i] + 1, ways->began[i], character, behind);
+    }
+}
+
+/* A way that is at the end of the pattern; n_here: none. */
+static uint32_t
+find_end(const Ways *ways)
+{
+    const KilnRegexStep *steps = kiln_regex_steps(ways->regex);
+    uint32_t i = 0;
+    while (i < ways->n_here && steps[ways->here[i]].kind != KILN_REGEX_MATCH)
+        i++;
+    return i;
+}
+
 bool
 kiln_regex_matches(const KilnRegex *regex, KilnText text, void *scratch)
 {
-    const KilnRegexStep *steps = kiln_regex_steps(regex);
-    const size_t n = regex->n_steps;
-    uint32_t *lists = scratch;
-    Ways ways = { .regex = regex,
-                  .here = lists,
-                  .ahead = lists + n,
-                  .reached = lists + 2 * n,
-                  .stack = lists + 3 * n,
-                  .round = 1 };
-    memset(ways.reached, 0, n * sizeof *ways.reached);
+    Ways ways = ways_new(regex, scratch);
     const char *at = text.text, *end = at + text.length;
     int64_t character = look(at, end);
-    reach(&ways, 0, NOTHING, character);
+    reach(&ways, 0, 0, NOTHING, character);
     turn(&ways);
     while (at < end && ways.n_here) {
         kiln_regex_next(&at);
         const int64_t behind = look(at, end);
-        for (uint32_t i = 0; i < ways.n_here; i++) {
-            const KilnRegexStep *step = &steps[ways.here[i]];
-            if (step->kind == KILN_REGEX_SET &&
-                kiln_regex_set_has(regex, &kiln_regex_sets(regex)[step->a], (uint32_t)character))
-                reach(&ways, ways.here[i] + 1, character, behind);
-        }
+        read_character(&ways, character, behind);
         turn(&ways);
         character = behind;
     }
-    bool matches = false;
-    for (uint32_t i = 0; at == end && i < ways.n_here; i++)
-        matches |= steps[ways.here[i]].kind == KILN_REGEX_MATCH;
-    return matches;
+    return at == end && find_end(&ways) < ways.n_here;
+}
+
+/* The character that ends at @at. */
+static int64_t
+look_back(const char *begin, const char *at)
+{
+    const char *last = at;
+    while (last > begin && ((uint8_t) * --last & 0xC0) == 0x80)
+        continue;
+    return last < at ? look(last, at) : NOTHING;
+}
+
+/* Ways stand in the order of where they began: the first at the end of the pattern began first. A
+ * longer match of it takes the place of a shorter one. */
+bool
+kiln_regex_find(const KilnRegex *regex, KilnText text, size_t from, KilnText *out, void *scratch)
+{
+    Ways ways = ways_new(regex, scratch);
+    const char *at = text.text + from, *end = text.text + text.length;
+    int64_t before = look_back(text.text, at), character = look(at, end);
+    bool found = false;
+    for (;;) {
+        if (!found)
+            reach(&ways, 0, (size_t)(at - text.text), before, character);
+        turn(&ways);
+        const uint32_t way = find_end(&ways);
+        if (way < ways.n_here) {
+            const size_t begin = ways.began[way];
+            *out = (KilnText){ text.text + begin, (size_t)(at - text.text) - begin };
+            found = true;
+            while (ways.n_here && ways.began[ways.n_here - 1] > begin)
+                ways.n_here--;
+        }
+        if (at == end || (found && !ways.n_here))
+            return found;
+        kiln_regex_next(&at);
+        const int64_t behind = look(at, end);
+        read_character(&ways, character, behind);
+        before = character;
+        character = behind;
+    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions of RE2's syntax, for full matches of UTF-8.
+/* Regular expressions of RE2's syntax, for matches of UTF-8.
  *
  * A pattern becomes a list of steps, which a match walks for all ways at once: its time is at most
  * the product of both lengths, whatever the pattern. So there are no back-references and no
@@ -30,6 +30,11 @@ size_t kiln_regex_bytes(const KilnRegex *regex);
 size_t kiln_regex_scratch(const KilnRegex *regex);
 /** True if @regex matches the whole of @text, which is UTF-8. */
 bool kiln_regex_matches(const KilnRegex *regex, KilnText text, void *scratch);
+/** Finds the first match in @text from byte @from on, and the longest one that begins there. A
+ * begin of the text is a begin of the whole @text. Its time is at most the product of both lengths.
+ */
+bool kiln_regex_find(const KilnRegex *regex, KilnText text, size_t from, KilnText *out,
+                     void *scratch);
 
 G_END_DECLS
 

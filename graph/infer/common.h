@@ -71,6 +71,12 @@ KilnInts kiln_infer_attr_ints(const KilnNode *node, const char *name);
 /** Checks that attribute @name has one of the values in @choices (separated by one space). */
 gboolean kiln_infer_one_of(const char *name, const char *value, const char *choices,
                            GError **error);
+enum {
+    KILN_INFER_SEPARATORS = 64 /* patterns of a tokenizer */
+};
+/** Checks the attributes of `tokenizer`, and that its patterns are sound. */
+gboolean kiln_infer_tokens(KilnStrings separators, const char *tokenexp, int64_t mincharnum,
+                           GError **error);
 /** Maps @axis from [-rank, rank) to [0, rank). */
 gboolean kiln_infer_axis(int rank, int64_t axis, int *out, GError **error);
 /** Marks @axes. They must be in range and unique. */

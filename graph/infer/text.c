@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape functions of strings. Data decides a dim of string_split and string_normalizer: it is open,
- * and has the name that the node defines (graph/module/define.h). */
+/* Shape functions of strings. Data decides a dim of string_split, tokenizer and string_normalizer:
+ * it is open, and has the name that the node defines (graph/module/define.h). */
 #include "graph/base/regex.h"
 #include "graph/graph.h"
 #include "graph/infer/common.h"
@@ -78,16 +78,52 @@ KILN_INFER(string_normalizer)
     return TRUE;
 }
 
+static gboolean
+require_pattern(const char *what, const char *pattern, GError **error)
+{
+    g_autoptr(KilnRegex) regex = kiln_regex_compile(pattern, error);
+    if (!regex)
+        kiln_prefix_error(error, "%s: ", what);
+    return regex != NULL;
+}
+
+gboolean
+kiln_infer_tokens(KilnStrings separators, const char *tokenexp, int64_t mincharnum, GError **error)
+{
+    for (uint32_t i = 0; i < separators.n; i++) {
+        if (!require_pattern("separators", separators.v[i], error))
+            return FALSE;
+    }
+    if (separators.n > KILN_INFER_SEPARATORS)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "expected at most %d separators, found %u",
+                          KILN_INFER_SEPARATORS, separators.n);
+    if (mincharnum < 1)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "mincharnum: expected 1 or more, found %" G_GINT64_FORMAT, mincharnum);
+    return require_pattern("tokenexp", tokenexp, error);
+}
+
+KILN_INFER(tokenizer)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnAttrs_tokenizer *attrs = kiln_attrs(in->node, tokenizer);
+    if (!kiln_infer_require(in, 0, KILN_SET(string), error) ||
+        !kiln_infer_require_rank(in, 0, 1, 2, error) ||
+        !kiln_infer_tokens(attrs->separators, attrs->tokenexp, attrs->mincharnum, error))
+        return FALSE;
+    in->out[0] = kiln_infer_plain(x);
+    if (x->rank >= 0) {
+        in->out[0].rank = x->rank + 1;
+        set_count(in, x->rank, attrs->count);
+    }
+    return TRUE;
+}
+
 KILN_INFER(regex_full_match)
 {
-    if (!kiln_infer_require(in, 0, KILN_SET(string), error))
+    if (!kiln_infer_require(in, 0, KILN_SET(string), error) ||
+        !require_pattern("pattern", kiln_attrs(in->node, regex_full_match)->pattern, error))
         return FALSE;
-    g_autoptr(KilnRegex) regex =
-        kiln_regex_compile(kiln_attrs(in->node, regex_full_match)->pattern, error);
-    if (!regex) {
-        kiln_prefix_error(error, "pattern: ");
-        return FALSE;
-    }
     in->out[0] = kiln_infer_plain(kiln_infer_type(in, 0));
     in->out[0].dtype = KILN_DTYPE_bool;
     return TRUE;

@@ -24,6 +24,8 @@ count_of(const KilnNode *node)
         return &kiln_attrs(node, unique)->count;
     case KILN_OP_string_split:
         return &kiln_attrs(node, string_split)->count;
+    case KILN_OP_tokenizer:
+        return &kiln_attrs(node, tokenizer)->count;
     case KILN_OP_string_normalizer:
         return &kiln_attrs(node, string_normalizer)->count;
     default:
@@ -68,11 +70,18 @@ takes_out(KilnOp op)
            op == KILN_OP_optional_get_element || op == KILN_OP_cast_map;
 }
 
+/* True where nobody knows how many a string has, and the result is made when it is known. */
+static bool
+makes_parts(KilnOp op)
+{
+    return op == KILN_OP_string_split || op == KILN_OP_tokenizer;
+}
+
 bool
 kiln_op_counts(KilnOp op)
 {
     return op == KILN_OP_non_zero || op == KILN_OP_non_max_suppression || op == KILN_OP_unique ||
-           op == KILN_OP_string_split || op == KILN_OP_string_normalizer || takes_out(op);
+           makes_parts(op) || op == KILN_OP_string_normalizer || takes_out(op);
 }
 
 const char *
@@ -174,6 +183,8 @@ most_of(const KilnNode *node)
         return most_unique(node);
     case KILN_OP_string_split:
         return most_parts(node);
+    case KILN_OP_tokenizer:
+        return (KilnSize){ .n = KILN_DIM_MOST, .lost = true };
     case KILN_OP_string_normalizer: /* an empty string stands for none */
         return kiln_size_add(elements(&kiln_node_operand(node, 0)->type), kiln_size_make(1));
     default:
@@ -328,7 +339,7 @@ kiln_node_define(KilnNode *node)
         kiln_function_root(function) != kiln_module_entry(function->module))
         return false;
     const KilnSize most = most_of(node);
-    if (most.lost && node->op != KILN_OP_string_split) /* whose result is made when it is known */
+    if (most.lost && !makes_parts(node->op))
         return false;
     g_autofree char *word = kiln_define_word(node->results[0].name);
     *count = kiln_define_name(node->function, word, upper(most));

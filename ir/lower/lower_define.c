@@ -185,6 +185,34 @@ kiln_lower_string_split(KilnLower *l, const KilnNode *node, GError **error)
     return kiln_lower_emit(l, node, KILN_INSTR_string_split, operands, 2, &attrs, error);
 }
 
+/*     %y = tokenizer(%x)    =>    token_count @out %count, @in %x
+ *                                 define @in %count {values = [m]}
+ *                                 tokenizer @out %y, @in %x */
+gboolean
+kiln_lower_tokenizer(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnAttrs_tokenizer *stated = kiln_attrs(node, tokenizer);
+    const KilnInstrAttrs_token_count of_count = { .separators = stated->separators,
+                                                  .tokenexp = stated->tokenexp,
+                                                  .mincharnum = stated->mincharnum,
+                                                  .mark = stated->mark };
+    const KilnInstrAttrs_tokenizer attrs = { .separators = stated->separators,
+                                             .tokenexp = stated->tokenexp,
+                                             .mincharnum = stated->mincharnum,
+                                             .mark = stated->mark,
+                                             .pad_value = stated->pad_value };
+    KilnBuffer *x = kiln_lower_operand(l, node, 0);
+    if (!kiln_node_count(node))
+        return throw_undefined(node, error);
+    KilnBuffer *count[] = { kiln_lower_line(l, node, "count", KILN_DTYPE_i64, kiln_size_make(1)),
+                            x };
+    if (!kiln_lower_emit(l, node, KILN_INSTR_token_count, count, 2, &of_count, error) ||
+        !kiln_lower_numbers(l, node, count[0], error))
+        return FALSE;
+    KilnBuffer *operands[] = { kiln_lower_result(l, node, 0), x };
+    return kiln_lower_emit(l, node, KILN_INSTR_tokenizer, operands, 2, &attrs, error);
+}
+
 gboolean
 kiln_lower_string_normalizer(KilnLower *l, const KilnNode *node, GError **error)
 {

@@ -163,6 +163,7 @@ gboolean kiln_lower_unique(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_if(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_loop(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_string_split(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_tokenizer(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_string_normalizer(KilnLower *l, const KilnNode *node, GError **error);
 /** An empty sequence or optional; one that has the operands; a tensor that comes out of one. */
 gboolean kiln_lower_item_none(KilnLower *l, const KilnNode *node, GError **error);

@@ -98,6 +98,7 @@ static const KilnLowering lowerings[KILN_OP_END] = {
     [KILN_OP_non_max_suppression] = { VIA(non_max_suppression) },
     [KILN_OP_unique]   = { VIA(unique) },
     [KILN_OP_string_split]      = { VIA(string_split) },
+    [KILN_OP_tokenizer]         = { VIA(tokenizer) },
     [KILN_OP_string_normalizer] = { VIA(string_normalizer) },
 
     /* sequences, optionals, maps */

@@ -23,6 +23,7 @@ enum {
     KILN_OP_take = KILN_CHECK_NO_OP,
     KILN_OP_refuse = KILN_CHECK_NO_OP,
     KILN_OP_string_parts = KILN_CHECK_NO_OP,
+    KILN_OP_token_count = KILN_CHECK_NO_OP,
     KILN_OP_item_none = KILN_CHECK_NO_OP,
     KILN_OP_item_list = KILN_CHECK_NO_OP,
     KILN_OP_item_dims = KILN_CHECK_NO_OP,

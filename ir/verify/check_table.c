@@ -436,6 +436,22 @@ check_string_split(KilnCheck *check, GError **error)
 }
 
 static gboolean
+check_token_count(KilnCheck *check, GError **error)
+{
+    const KilnInstrAttrs_token_count *attrs = kiln_instr_attrs(check->instr, token_count);
+    return check_text(check, 1, error) && check_count(check, 0, error) &&
+           kiln_infer_tokens(attrs->separators, attrs->tokenexp, attrs->mincharnum, error);
+}
+
+static gboolean
+check_tokenizer(KilnCheck *check, GError **error)
+{
+    const KilnInstrAttrs_tokenizer *attrs = kiln_instr_attrs(check->instr, tokenizer);
+    return check_string_split(check, error) &&
+           kiln_infer_tokens(attrs->separators, attrs->tokenexp, attrs->mincharnum, error);
+}
+
+static gboolean
 check_string_normalizer(KilnCheck *check, GError **error)
 {
     const KilnType *x = kiln_check_type(check, 2);
@@ -649,6 +665,8 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_unique]    = { .alone = check_unique },
     [KILN_INSTR_string_parts]      = { .alone = check_string_parts },
     [KILN_INSTR_string_split]      = { .alone = check_string_split },
+    [KILN_INSTR_token_count]       = { .alone = check_token_count },
+    [KILN_INSTR_tokenizer]         = { .alone = check_tokenizer },
     [KILN_INSTR_string_normalizer] = { .alone = check_string_normalizer },
     [KILN_INSTR_item_none] = { .alone = kiln_check_items, .items = true },
     [KILN_INSTR_item_list] = { .alone = kiln_check_items, .items = true },

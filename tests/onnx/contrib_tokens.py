@@ -113,9 +113,32 @@ def pools():
                    dims={"x": ["b", 2, "h", "w"]})
 
 
+def tokenizers():
+    draw = Draw()
+    texts = ["Hello World", "I love  computer science !", "", " a ", "é, ab ccc", "abab,,ab b", "x\ny", "ab;cd é"]
+    for mark, least in (0, 1), (1, 1), (0, 2), (1, 3):
+        more = {"mark": mark, "mincharnum": least, "pad_value": "#"}
+        for separators in [" "], [" ", ",|;"], [",", "a+", " "], ["b*"], ["^.", " "], ["ab", "b"], ["\\b", "x"], ["[^a-z]+"], [" .*"]:
+            yield Case(f"{separators} {mark} {least}", "Tokenizer", [("x", np.array(texts, object))], separators=separators, dims={"x": ["n"]},
+                       **more)
+        for pattern in "[a-z]+", "a|ab", "a*", ".+", "ab|bccc|a", "^.", "\\w+", "(?i)h.*l", "[a-z]+$":
+            yield Case(f"{pattern} {mark} {least}", "Tokenizer", [("x", np.array([texts, texts[::-1]], object))], tokenexp=pattern, **more)
+        if least == 1:
+            yield Case(f"characters {mark}", "Tokenizer", [("x", np.array(texts, object))], separators=[""], **more)
+            yield Case(f"a point {mark}", "Tokenizer", [("x", np.array([texts], object))], tokenexp=".", **more)
+        yield Case(f"nothing left {mark} {least}", "Tokenizer", [("x", np.array(["", "  "], object))], separators=[" "], **more)
+    for seed in range(20):
+        words = np.array(["".join("ab ,"[i] for i in draw.ints(0, 4, int(draw.random.integers(0, 12)))) for _ in range(4)], object)
+        pattern = ("a+b|b", "(ab)+|a", "b*a", "a.b|,")[seed % 4]
+        more = {"mark": seed % 2, "mincharnum": 1 + seed % 3, "pad_value": ""}
+        yield Case(f"random {seed}", "Tokenizer", [("x", words)], tokenexp=pattern, **more)
+        yield Case(f"random separators {seed}", "Tokenizer", [("x", words)], separators=[pattern, " "], **more)
+
+
 def cases():
     yield from distances()
     yield from predictions()
+    yield from tokenizers()
     yield from hashes()
     yield from slices()
     yield from products()

@@ -111,6 +111,7 @@ static const char *const lines[] = {
     /* strings */
     "string_concat o:string[A,B] i:string[A,1] i:string[B]", "string_parts o:i64[A] o:i64[1] i:string[A]", "string_split o:string[A,B] i:string[A]",
     "regex_full_match o:bool[A,B] i:string[A,B] {pattern=\"a*\"}",
+    "token_count o:i64[1] i:string[A] {separators=[\" \"]}", "tokenizer o:string[A,B] i:string[A] {tokenexp=\"[a-z]+\"}",
     /* sequences, optionals and maps: all that are given are empty */
     "item_none o:sequence(f32[A])", "item_list o:sequence(f32[A]) i:f32[A] i:f32[B]", "item_list o:optional(f32[A]) i:f32[A]",
     "item_dims o:i64[1] i:sequence(f32[A]) i:i64[] {dims=[0]}", "sequence_insert o:sequence(f32[A]) i:sequence(f32[A]) i:f32[A]",

@@ -29,6 +29,8 @@ dtype_of(char letter)
         return ONNX_I64;
     case 'b':
         return ONNX_BOOL;
+    case 's':
+        return ONNX_STRING;
     default:
         return ONNX_F32;
     }
@@ -456,4 +458,16 @@ Test(onnx_contrib_wrong, inverse)
           { "f4", "", SHAPE, "operand 0: expected rank 2 to" },
           { "f33,33", "", UNSUPPORTED, "matrices of order 33" },
           { "fN,N", "", UNSUPPORTED, "matrices of order -1" });
+}
+
+Test(onnx_contrib_wrong, tokens_of_strings)
+{
+    CHECK("Tokenizer",
+          { "s3", "mark=0 mincharnum=1 pad_value=p", INVALID,
+            "expected 'separators' or 'tokenexp', found neither" },
+          { "s3", "mark=0 mincharnum=1 tokenexp=a", INVALID, "lacks the attribute 'pad_value'" },
+          { "s3", "mark=0 mincharnum=0 pad_value=p tokenexp=a", INVALID,
+            "mincharnum: expected 1 or more, found 0" },
+          { "s3", "mark=0 mincharnum=1 pad_value=p tokenexp=a(", INVALID, "tokenexp: byte 2" },
+          { "s3,1,1", "mark=0 mincharnum=1 pad_value=p tokenexp=a", SHAPE, "operand 0" });
 }

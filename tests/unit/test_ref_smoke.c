@@ -130,6 +130,8 @@ static const Smoke smokes[] = {
     /* classical machine learning */
     { "label_encoder", "i16[2,3]; K[2,3]; K[4]; i16[4]; i16[1]" },
     /* strings: each is "1" or "2", and so is each part of it */
+    { "token_count", "i64[1]; K[3] | {separators=[\"1\"]}" },
+    { "tokenizer", "string[3,2]; K[3] | {tokenexp=\"1+\"}" },
     { "regex_full_match", "bool[2,3]; K[2,3] | {pattern=\"1+\"}" },
     { "string_concat", "K[2,3]; K[2,1]; K[3]" },
     { "string_normalizer", "K[3]; i64[1]; K[2] | {case_change_action=\"UPPER\"}" },

@@ -160,3 +160,47 @@ Test(ref_text, unique_sorts_bytes)
     case_gives_texts(c, 3, TEXTS("B", "a", "b"));
     case_expect(c, 1, VALUES(3), 0);
 }
+
+/* @n strings of operand 1 become tokens, @most of each. */
+static void
+expect_tokens(KilnInstrAttrs_tokenizer rule, int64_t n, const char *const *texts, int64_t most,
+              const char *const *tokens)
+{
+    g_autoptr(RefCase) counted = case_new(KILN_INSTR_token_count);
+    *CASE_ATTRS(counted, token_count) = (KilnInstrAttrs_token_count){
+        .separators = rule.separators,
+        .tokenexp = rule.tokenexp,
+        .mincharnum = rule.mincharnum,
+        .mark = rule.mark,
+    };
+    case_out(counted, KILN_DTYPE_i64, DIMS(1));
+    case_texts(counted, 1, &n, texts);
+    case_gives(counted, VALUES((double)most), 0);
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_tokenizer);
+    *CASE_ATTRS(c, tokenizer) = rule;
+    case_out(c, KILN_DTYPE_string, DIMS(n, most));
+    case_texts(c, 1, &n, texts);
+    case_gives_texts(c, n * most, tokens);
+}
+
+Test(ref_text, tokens)
+{
+    const char *two[] = { " ", ",+" };
+    const KilnStrings separators = { 2, two };
+    KilnInstrAttrs_tokenizer rule = {
+        .separators = separators, .tokenexp = "", .mincharnum = 1, .pad_value = "#"
+    };
+    expect_tokens(rule, 2, TEXTS("ab c,,d", ",x "), 3, TEXTS("ab", "c", "d", "x", "#", "#"));
+    rule.mincharnum = 2;
+    rule.mark = true;
+    expect_tokens(rule, 2, TEXTS("ab c,,d", ""), 3,
+                  TEXTS("\x02", "ab", "\x03", "\x02", "\x03", "#"));
+    expect_tokens(rule, 2, TEXTS("", " , "), 0, TEXTS(NULL));
+    rule = (KilnInstrAttrs_tokenizer){ .tokenexp = "ab|bccc", .mincharnum = 3, .pad_value = "" };
+    expect_tokens(rule, 1, TEXTS("abccc"), 1, TEXTS("bccc"));
+    rule = (KilnInstrAttrs_tokenizer){
+        .tokenexp = "", .mincharnum = 1, .mark = true, .pad_value = ""
+    };
+    expect_tokens(rule, 2, TEXTS("a\xC3\xA9", ""), 4,
+                  TEXTS("\x02", "a", "\xC3\xA9", "\x03", "\x02", "\x03", "", ""));
+}

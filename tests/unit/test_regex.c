@@ -203,3 +203,43 @@ Test(regex, groups_inside_each_other)
         g_string_append_c(pattern, '(');
     expect_refused(pattern->str, KILN_ERROR_LIMIT, "at most 250 groups inside each other");
 }
+
+/* Matches in @text, one behind the other, between bars; an empty one is passed by a byte. */
+static void
+expect_found(const char *pattern, const char *text, const char *expected)
+{
+    g_autoptr(KilnRegex) regex = kiln_regex_compile(pattern, NULL);
+    void *scratch = malloc(kiln_regex_scratch(regex));
+    g_autoptr(GString) found = g_string_new("|");
+    const KilnText all = { text, strlen(text) };
+    size_t from = 0;
+    KilnText match;
+    while (from <= all.length && kiln_regex_find(regex, all, from, &match, scratch)) {
+        g_string_append_len(found, match.text, (gssize)match.length);
+        g_string_append_c(found, '|');
+        from = (size_t)(match.text - text) + MAX(match.length, 1);
+    }
+    cr_expect_str_eq(found->str, expected, "%s in %s: expected %s, found %s", pattern, text,
+                     expected, found->str);
+    free(scratch);
+}
+
+Test(regex, finds_the_longest_of_the_first)
+{
+    expect_found("a|ab|abc", "xabcxab", "|abc|ab|");
+    expect_found("b+|abbc", "abbd abbc", "|bb|abbc|");
+    expect_found("abcd|bc", "abcx", "|bc|");
+    expect_found("a*", "baac", "||aa|||");
+    expect_found("x", "abc", "|");
+    expect_found("x", "", "|");
+    expect_found("", "", "||");
+}
+
+Test(regex, finds_places)
+{
+    expect_found("^a", "aaa", "|a|");
+    expect_found("a$", "aaa", "|a|");
+    expect_found("\\bab\\b", "ab abc ab", "|ab|ab|");
+    expect_found("\\Bb", "ab b", "|b|");
+    expect_found(".", "é€", "|é|€|");
+}
