@@ -57,7 +57,7 @@ kiln_onnx_step_number(const KilnOnnxSteps *s, KilnOp op, KilnValue *a, double nu
                            kiln_onnx_scalar(s->call, "number", a->type.dtype, number));
 }
 
-#define ARITHMETIC(op)                                                                             \
+#define BINARY(op)                                                                                 \
     KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)             \
     {                                                                                              \
         return kiln_onnx_step2(s, KILN_OP_##op, NULL, a, b);                                       \
@@ -66,27 +66,16 @@ kiln_onnx_step_number(const KilnOnnxSteps *s, KilnOp op, KilnValue *a, double nu
     {                                                                                              \
         return kiln_onnx_step_number(s, KILN_OP_##op, a, number);                                  \
     }
-ARITHMETIC(add)
-ARITHMETIC(sub)
-ARITHMETIC(mul)
-ARITHMETIC(div)
-ARITHMETIC(pow)
-#undef ARITHMETIC
-
-#define COMPARISON(op)                                                                             \
-    KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)             \
-    {                                                                                              \
-        return kiln_onnx_step2(s, KILN_OP_##op, NULL, a, b);                                       \
-    }                                                                                              \
-    KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number)   \
-    {                                                                                              \
-        return kiln_onnx_step_number(s, KILN_OP_##op, a, number);                                  \
-    }
-COMPARISON(equal)
-COMPARISON(less)
-COMPARISON(greater)
-COMPARISON(greater_or_equal)
-#undef COMPARISON
+BINARY(add)
+BINARY(sub)
+BINARY(mul)
+BINARY(div)
+BINARY(pow)
+BINARY(equal)
+BINARY(less)
+BINARY(greater)
+BINARY(greater_or_equal)
+#undef BINARY
 
 KilnValue *
 kiln_onnx_step_both(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
@@ -111,6 +100,19 @@ kiln_onnx_step_any(const KilnOnnxSteps *s, KilnValue *a)
 {
     const KilnAttrs_reduce_max attrs = { .keepdims = false };
     return kiln_onnx_step1(s, KILN_OP_reduce_max, &attrs, a);
+}
+
+KilnValue *
+kiln_onnx_step_is_inf(const KilnOnnxSteps *s, KilnValue *a)
+{
+    const KilnAttrs_is_inf attrs = { .detect_negative = true, .detect_positive = true };
+    return kiln_onnx_step1(s, KILN_OP_is_inf, &attrs, a);
+}
+
+KilnValue *
+kiln_onnx_step_is_nan(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_is_nan, NULL, a);
 }
 
 KilnValue *
@@ -181,7 +183,13 @@ kiln_onnx_step_sums_before(const KilnOnnxSteps *s, KilnValue *a, int64_t axis)
 KilnValue *
 kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a)
 {
-    const KilnAttrs_swish attrs = { .alpha = 1 };
+    return kiln_onnx_step_swish_by(s, a, 1);
+}
+
+KilnValue *
+kiln_onnx_step_swish_by(const KilnOnnxSteps *s, KilnValue *a, float alpha)
+{
+    const KilnAttrs_swish attrs = { .alpha = alpha };
     return kiln_onnx_step1(s, KILN_OP_swish, &attrs, a);
 }
 
@@ -190,6 +198,33 @@ kiln_onnx_step_mod(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b)
 {
     const KilnAttrs_mod attrs = { .fmod = false };
     return kiln_onnx_step2(s, KILN_OP_mod, &attrs, a, b);
+}
+
+static KilnValue *
+shift(const KilnOnnxSteps *s, KilnValue *a, int n, const char *direction)
+{
+    const KilnAttrs_bit_shift attrs = { .direction = direction };
+    KilnValue *by = a ? kiln_onnx_scalar(s->call, "places", a->type.dtype, n) : NULL;
+    return kiln_onnx_step2(s, KILN_OP_bit_shift, &attrs, a, by);
+}
+
+KilnValue *
+kiln_onnx_step_higher(const KilnOnnxSteps *s, KilnValue *a, int n)
+{
+    return shift(s, a, n, "LEFT");
+}
+
+KilnValue *
+kiln_onnx_step_lower(const KilnOnnxSteps *s, KilnValue *a, int n)
+{
+    return shift(s, a, n, "RIGHT");
+}
+
+KilnValue *
+kiln_onnx_step_bits(const KilnOnnxSteps *s, KilnValue *a, KilnDType to)
+{
+    const KilnAttrs_bit_cast attrs = { .to = to };
+    return a && a->type.dtype == to ? a : kiln_onnx_step1(s, KILN_OP_bit_cast, &attrs, a);
 }
 
 KilnValue *

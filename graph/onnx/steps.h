@@ -25,30 +25,28 @@ KilnValue *kiln_onnx_step_write(const KilnOnnxSteps *s, KilnValue *buffer, KilnV
                                 KilnValue *at);
 /** @a, or @number where that is more. */
 KilnValue *kiln_onnx_step_at_least(const KilnOnnxSteps *s, KilnValue *a, double number);
-/** Arithmetic, which many converters would include much for otherwise. */
-#define KILN_ONNX_ARITHMETIC(op)                                                                   \
+/** Arithmetic and comparisons, which many converters would include much for otherwise. */
+#define KILN_ONNX_BINARY(op)                                                                       \
     KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);            \
     KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number);
-KILN_ONNX_ARITHMETIC(add)
-KILN_ONNX_ARITHMETIC(sub)
-KILN_ONNX_ARITHMETIC(mul)
-KILN_ONNX_ARITHMETIC(div)
-KILN_ONNX_ARITHMETIC(pow)
-#undef KILN_ONNX_ARITHMETIC
-/** Comparisons, which have a result of bool. */
-#define KILN_ONNX_COMPARISON(op)                                                                   \
-    KilnValue *kiln_onnx_step_##op(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);            \
-    KilnValue *kiln_onnx_step_##op##_number(const KilnOnnxSteps *s, KilnValue *a, double number);
-KILN_ONNX_COMPARISON(equal)
-KILN_ONNX_COMPARISON(less)
-KILN_ONNX_COMPARISON(greater)
-KILN_ONNX_COMPARISON(greater_or_equal)
-#undef KILN_ONNX_COMPARISON
+KILN_ONNX_BINARY(add)
+KILN_ONNX_BINARY(sub)
+KILN_ONNX_BINARY(mul)
+KILN_ONNX_BINARY(div)
+KILN_ONNX_BINARY(pow)
+KILN_ONNX_BINARY(equal)
+KILN_ONNX_BINARY(less)
+KILN_ONNX_BINARY(greater)
+KILN_ONNX_BINARY(greater_or_equal)
+#undef KILN_ONNX_BINARY
 /** Of flags: both, one at least, the opposite, and true where one of all elements is. */
 KilnValue *kiln_onnx_step_both(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 KilnValue *kiln_onnx_step_either(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 KilnValue *kiln_onnx_step_opposite(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_any(const KilnOnnxSteps *s, KilnValue *a);
+/** Where elements are infinite, and where they are not a number. */
+KilnValue *kiln_onnx_step_is_inf(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_is_nan(const KilnOnnxSteps *s, KilnValue *a);
 /** @a where @condition is true, else @b. */
 KilnValue *kiln_onnx_step_where(const KilnOnnxSteps *s, KilnValue *condition, KilnValue *a,
                                 KilnValue *b);
@@ -70,8 +68,15 @@ KilnValue *kiln_onnx_step_sums_before(const KilnOnnxSteps *s, KilnValue *a, int6
 KilnValue *kiln_onnx_step_arg_max(const KilnOnnxSteps *s, KilnValue *a, int64_t axis);
 /** @a * sigmoid(@a) */
 KilnValue *kiln_onnx_step_swish(const KilnOnnxSteps *s, KilnValue *a);
+/** @a * sigmoid(@alpha * @a) */
+KilnValue *kiln_onnx_step_swish_by(const KilnOnnxSteps *s, KilnValue *a, float alpha);
 /** @a modulo @b, with the sign of @b. */
 KilnValue *kiln_onnx_step_mod(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
+/** The bits of @a, which is unsigned, @n places higher or lower. */
+KilnValue *kiln_onnx_step_higher(const KilnOnnxSteps *s, KilnValue *a, int n);
+KilnValue *kiln_onnx_step_lower(const KilnOnnxSteps *s, KilnValue *a, int n);
+/** The bits of @a as elements of another type of that size. */
+KilnValue *kiln_onnx_step_bits(const KilnOnnxSteps *s, KilnValue *a, KilnDType to);
 /** The bits of @a and @b that differ. */
 KilnValue *kiln_onnx_step_xor(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @cap * tanh(@a / @cap) */
@@ -113,6 +118,10 @@ KilnValue *kiln_onnx_step_pad_with(const KilnOnnxSteps *s, KilnValue *a, KilnVal
 /** @a with @more zeros, a scalar, at the end of @axis. */
 KilnValue *kiln_onnx_step_longer(const KilnOnnxSteps *s, KilnValue *a, int64_t axis,
                                  KilnValue *more);
+/** @samples classes for each row of @x, [rows, classes], which has the logarithms of probabilities:
+ * [rows, samples] of @dtype. @seed 0: that of the run. */
+KilnValue *kiln_onnx_step_draw_classes(const KilnOnnxSteps *s, KilnValue *x, int64_t samples,
+                                       int64_t seed, KilnDType dtype);
 KilnValue *kiln_onnx_step_concat(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b, int64_t axis);
 
 /** One extent of a shape: dim @dim of @of, or @number if @of is NULL. Of a reshape, -1 is what is

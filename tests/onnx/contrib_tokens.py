@@ -2,6 +2,9 @@
 """Distances of tokens, predicted tokens, slices, weights in blobs, routers and pools of com.microsoft, for check_contrib.py."""
 import numpy as np
 from contrib_case import FLOAT, INT32, INT64, Case, Draw
+from onnx import TensorProto
+
+UINT32 = TensorProto.UINT32
 
 
 def distances():
@@ -135,10 +138,21 @@ def tokenizers():
         yield Case(f"random separators {seed}", "Tokenizer", [("x", words)], separators=[pattern, " "], **more)
 
 
+def numbers():
+    draw = Draw()
+    values = np.concatenate([draw.ints(-2 ** 31, 2 ** 31, 40, np.int64), [0, 1, -1]])
+    for dtype in np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64:
+        wide = (values * (1 if np.dtype(dtype).itemsize == 4 else 2 ** 31 + 7)).astype(dtype)
+        for positive, kind in (1, UINT32), (0, INT32):
+            yield Case(f"{np.dtype(dtype).name} {positive}", "MurmurHash3", [("x", wide)], types={"y": kind}, positive=positive,
+                       seed=(0, 42, 2 ** 32 - 1)[positive + int(dtype == np.int64)], dims={"x": ["n"]})
+
+
 def cases():
     yield from distances()
     yield from predictions()
     yield from tokenizers()
+    yield from numbers()
     yield from hashes()
     yield from slices()
     yield from products()

@@ -470,4 +470,7 @@ Test(onnx_contrib_wrong, tokens_of_strings)
             "mincharnum: expected 1 or more, found 0" },
           { "s3", "mark=0 mincharnum=1 pad_value=p tokenexp=a(", INVALID, "tokenexp: byte 2" },
           { "s3,1,1", "mark=0 mincharnum=1 pad_value=p tokenexp=a", SHAPE, "operand 0" });
+    CHECK("MurmurHash3", { "s3", "seed=1", UNSUPPORTED, "elements of type string" },
+          { "u3", "seed=1", UNSUPPORTED, "elements of type u8" },
+          { "f3", "positive=2", INVALID, "positive: expected 0 or 1, found 2" });
 }
