@@ -474,3 +474,27 @@ Test(onnx_contrib_wrong, tokens_of_strings)
           { "u3", "seed=1", UNSUPPORTED, "elements of type u8" },
           { "f3", "positive=2", INVALID, "positive: expected 0 or 1, found 2" });
 }
+
+Test(onnx_contrib_wrong, on_graphics_cards)
+{
+    CHECK("SwiGLU", { "f2,5", "limit=1.0", SHAPE, "two halves along the last dim, found 5" },
+          { "f2,N", "limit=1.0", UNSUPPORTED, "a last dim that is not known" });
+    CHECK(
+        "RouterGateUpProj",
+        { "f2,4;f4,8", "router_size=3", INVALID, "of 8 columns that two halves are left, found 3" },
+        { "f2,4;f4,8", "router_size=0", INVALID, "found 0" },
+        { "f2,4;f4,8", "router_size=2 activation=gelu", UNSUPPORTED, "activation=gelu" });
+    CHECK("FusedMatMulActivation",
+          { "f2,4;f4,8", "activation=Softmax", UNSUPPORTED, "activation Softmax" });
+    CHECK("ComplexMul", { "f2,3;f2,2", "", SHAPE, "operand 0: expected a last dim of 2, found 3" },
+          { "f;f2,2", "", SHAPE, "operand 0: expected rank 1 to 8" });
+    CHECK("Rfft", { "f2,8", "onesided=0", UNSUPPORTED, "onesided=0" },
+          { "f2,8", "signal_ndim=2", UNSUPPORTED, "signal_ndim=2" });
+    CHECK("Irfft", { "f2,5,2", "onesided=1", INVALID, "lacks the attribute 'signal_ndim'" });
+    CHECK("IsAllFinite", { "f2", "isinf_only=1 isnan_only=1", INVALID, "found both" },
+          { "f2", "isinf_only=2", INVALID, "isinf_only: expected 0 or 1, found 2" });
+    CHECK("BiasDropout", { "f2;f2;;;b", "seed=1", UNSUPPORTED, "training" });
+    CHECK("MulInteger", { "u2;u3;u2", "", SHAPE, "operand 1: expected [1], found u8[3]" });
+    CHECK("TorchEmbedding", { "f2,3,4;l2", "", SHAPE, "operand 0: expected rank 2" });
+    CHECK("RestorePadding", { "f2,3;i6", "", SHAPE, "operand 1: expected rank 2" });
+}

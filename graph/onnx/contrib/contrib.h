@@ -8,6 +8,8 @@
 
 /** @a + operand @i of the node; @a where the node has no such operand. */
 KilnValue *kiln_onnx_step_add_operand(const KilnOnnxSteps *s, KilnValue *a, uint32_t i);
+/** gelu(@x), exact ("none") or by "tanh". */
+KilnValue *kiln_onnx_step_gelu(const KilnOnnxSteps *s, KilnValue *x, const char *approximate);
 /** The @n results of a node of @op, which are called after @suffix. NULL: it failed. */
 KilnValue *kiln_onnx_step_results(const KilnOnnxSteps *s, KilnOp op, const void *attrs,
                                   KilnValue *x, uint32_t n, const char *suffix);

@@ -17,8 +17,8 @@
 
 /* --- activations --- */
 
-static KilnValue *
-gelu(const KilnOnnxSteps *s, KilnValue *x, const char *approximate)
+KilnValue *
+kiln_onnx_step_gelu(const KilnOnnxSteps *s, KilnValue *x, const char *approximate)
 {
     KilnAttrs_gelu attrs = { .approximate = approximate };
     return kiln_onnx_step1(s, KILN_OP_gelu, &attrs, x);
@@ -37,7 +37,7 @@ gboolean
 kiln_onnx_convert_bias_gelu(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
-    return kiln_onnx_set_result(call, 0, gelu(&s, biased(&s), "none"));
+    return kiln_onnx_set_result(call, 0, kiln_onnx_step_gelu(&s, biased(&s), "none"));
 }
 
 gboolean
@@ -45,7 +45,8 @@ kiln_onnx_convert_fast_gelu(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
     KilnValue *x = kiln_onnx_need(call, 0, error);
-    return kiln_onnx_set_result(call, 0, gelu(&s, kiln_onnx_step_add_operand(&s, x, 1), "tanh"));
+    return kiln_onnx_set_result(
+        call, 0, kiln_onnx_step_gelu(&s, kiln_onnx_step_add_operand(&s, x, 1), "tanh"));
 }
 
 /*   x * sigmoid(alpha * x) */
@@ -78,7 +79,7 @@ kiln_onnx_convert_bias_split_gelu(KilnOnnxCall *call, GError **error)
     const KilnOnnxSteps s = { call, error };
     KilnAttrs_split attrs = { .axis = -1, .num_outputs = 2 };
     KilnValue *halves = kiln_onnx_step_results(&s, KILN_OP_split, &attrs, biased(&s), 2, "halves");
-    KilnValue *gate = halves ? gelu(&s, &halves[1], "none") : NULL;
+    KilnValue *gate = halves ? kiln_onnx_step_gelu(&s, &halves[1], "none") : NULL;
     return kiln_onnx_set_result(call, 0, gate ? kiln_onnx_step_mul(&s, &halves[0], gate) : NULL);
 }
 
@@ -163,17 +164,24 @@ kiln_onnx_convert_fused_conv(KilnOnnxCall *call, GError **error)
     return kiln_onnx_set_result(call, 0, activate(&s, &activation, sum));
 }
 
+static gboolean
+take_activation(KilnOnnxCall *call, Activation *activation, GError **error)
+{
+    float unused = 0;
+    *activation = (Activation){ NULL, { 0.01F, 0 }, 2 };
+    return kiln_onnx_take_text(call, "activation", &activation->name, error) &&
+           kiln_onnx_take_float(call, "activation_alpha", &activation->numbers[0], error) &&
+           kiln_onnx_take_float(call, "activation_beta", &activation->numbers[1], error) &&
+           kiln_onnx_take_float(call, "activation_gamma", &unused, error);
+}
+
 /*   activation(gemm(a, b, c)) */
 gboolean
 kiln_onnx_convert_fused_gemm(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
-    Activation activation = { NULL, { 0.01F, 0 }, 2 };
-    float unused = 0;
-    if (!kiln_onnx_take_text(call, "activation", &activation.name, error) ||
-        !kiln_onnx_take_float(call, "activation_alpha", &activation.numbers[0], error) ||
-        !kiln_onnx_take_float(call, "activation_beta", &activation.numbers[1], error) ||
-        !kiln_onnx_take_float(call, "activation_gamma", &unused, error))
+    Activation activation;
+    if (!take_activation(call, &activation, error))
         return FALSE;
     return kiln_onnx_set_result(call, 0, activate(&s, &activation, first_part(call, error)));
 }
@@ -203,8 +211,8 @@ side(const KilnOnnxSteps *s, uint32_t i, bool batch, bool last)
 }
 
 /*   alpha * matmul(a, b), each transposed as the attributes say */
-gboolean
-kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
+static KilnValue *
+scaled_matmul(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
     int64_t trans[2] = { 0, 0 }, batch[2] = { 0, 0 };
@@ -214,11 +222,26 @@ kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
         !kiln_onnx_take_flag(call, "transBatchA", &batch[0], error) ||
         !kiln_onnx_take_flag(call, "transBatchB", &batch[1], error) ||
         !kiln_onnx_take_float(call, "alpha", &alpha, error))
-        return FALSE;
+        return NULL;
     KilnValue *a = side(&s, 0, batch[0], trans[0]);
     KilnValue *y = kiln_onnx_step_matmul(&s, a, a ? side(&s, 1, batch[1], trans[1]) : NULL);
-    return kiln_onnx_set_result(call, 0,
-                                alpha == 1 ? y : kiln_onnx_step_mul_number(&s, y, (double)alpha));
+    return alpha == 1 ? y : kiln_onnx_step_mul_number(&s, y, (double)alpha);
+}
+
+gboolean
+kiln_onnx_convert_fused_matmul(KilnOnnxCall *call, GError **error)
+{
+    return kiln_onnx_set_result(call, 0, scaled_matmul(call, error));
+}
+
+gboolean
+kiln_onnx_convert_fused_matmul_activation(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxSteps s = { call, error };
+    Activation activation;
+    if (!take_activation(call, &activation, error))
+        return FALSE;
+    return kiln_onnx_set_result(call, 0, activate(&s, &activation, scaled_matmul(call, error)));
 }
 
 /* A convolution of [N, H, W, C]. The filter is that of the plain one. */
