@@ -231,7 +231,7 @@ may_raise(Recall *r)
 {
     KilnPassContext *context = r->context;
     PASS_GUARD(f32, r->state->type.dtype == KILN_DTYPE_f32);
-    kiln_lift_assume(r->lift, r->out);
+    kiln_lift_assume(r->lift, r->out, NULL);
     PASS_GUARD(others_do_without, !kiln_lift_leaves_need(r->lift, &r->k, 1));
     return true;
 }

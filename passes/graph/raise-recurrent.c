@@ -297,7 +297,7 @@ may_raise(Cell *cell)
         PASS_GUARD(fixed_type, kiln_loop_keeps_type(cell->loop, cell->states[s]) &&
                                    kiln_type_equal_shape(&carried(cell, s)->type, type));
     PASS_GUARD(gates_fit, type->rank == 2 && fits(cell, type->dims[1]));
-    kiln_lift_assume(cell->lift, kiln_loop_returned(cell->loop, cell->states[0]));
+    kiln_lift_assume(cell->lift, kiln_loop_returned(cell->loop, cell->states[0]), NULL);
     PASS_GUARD(others_do_without, !kiln_lift_leaves_need(cell->lift, cell->states, cell->n_states));
     return true;
 }

@@ -256,8 +256,7 @@ order_states(GArray *states, KilnLift *lift)
         const Running found = *x;
         *x = *to;
         *to = found;
-        kiln_lift_assume(lift, found.argument);
-        kiln_lift_assume(lift, found.next);
+        kiln_lift_assume(lift, found.argument, found.next);
         i = ++n; /* terms that did not lift may do so now */
     }
     return n;

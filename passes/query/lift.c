@@ -36,7 +36,8 @@ has_fixed_type(const KilnLift *lift, const KilnValue *value)
 {
     const KilnType *type = &value->type;
     return type->rank >= 0 && type->rank < KILN_MAX_RANK && !type->quant && !type->layout &&
-           !kiln_dtype_is_address(type->dtype) && kiln_loop_fixes_type(lift->loop->node, type);
+           !kiln_dtype_is_address(type->dtype) &&
+           (kiln_type_is_static(type) || kiln_loop_fixes_type(lift->loop->node, type));
 }
 
 /* A reshape to the type of @value in all iterations has at most one dim that is not a number. */
@@ -199,9 +200,11 @@ kiln_lift_clear(KilnLift *lift)
 }
 
 void
-kiln_lift_assume(KilnLift *lift, KilnValue *value)
+kiln_lift_assume(KilnLift *lift, KilnValue *value, KilnValue *other)
 {
     g_hash_table_insert(lift->lifted, value, value);
+    if (other)
+        g_hash_table_insert(lift->lifted, other, other);
     find_lifted(lift);
 }
 

@@ -29,9 +29,9 @@ typedef struct {
 void kiln_lift_init(KilnLift *lift, const KilnLoopView *loop, bool reverse);
 void kiln_lift_clear(KilnLift *lift);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnLift, kiln_lift_clear)
-/** Finds the values that lift if @value, of the body, does. kiln_lift_give() has to follow before
- * one of them is built. */
-void kiln_lift_assume(KilnLift *lift, KilnValue *value);
+/** Finds the values that lift if @value and @other (NULL: none), of the body, do. kiln_lift_give()
+ * has to follow before one of them is built. */
+void kiln_lift_assume(KilnLift *lift, KilnValue *value, KilnValue *other);
 void kiln_lift_give(KilnLift *lift, KilnValue *value, KilnValue *stacked);
 /** True where @value, of the body, lifts. */
 bool kiln_lift_can(const KilnLift *lift, const KilnValue *value);
