@@ -57,6 +57,17 @@ kiln_defines_free(KilnDefines *defines)
     g_free(defines);
 }
 
+bool
+kiln_defines_any(const GPtrArray *functions)
+{
+    bool any = false;
+    for (guint i = 0; i < functions->len && !any; i++) {
+        g_autoptr(KilnDefines) defines = kiln_defines_new(g_ptr_array_index(functions, i));
+        any = defines != NULL;
+    }
+    return any;
+}
+
 /* --- stages --- */
 
 typedef struct {

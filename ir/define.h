@@ -19,6 +19,9 @@ typedef struct KilnDefines {
 KilnDefines *kiln_defines_new(const KilnIRFunction *function);
 void kiln_defines_free(KilnDefines *defines);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnDefines, kiln_defines_free)
+/** True where an instruction of one of @functions (KilnIRFunction*) defines a name, be it in one that
+ * only a branch or loop runs. */
+bool kiln_defines_any(const GPtrArray *functions);
 /** The first stage that knows all names of @dim. NULL: stage 0. */
 uint32_t kiln_defines_stage(const KilnDefines *defines, const KilnDim *dim);
 /** The same for all that the operands, the places and the attributes of @instr depend on. What a

@@ -253,12 +253,8 @@ static bool
 data_decides(const KilnProgram *program, const KilnBinding *bindings)
 {
     const KilnModel *model = program->model;
-    if (model->ir_text) {
-        const GPtrArray *functions = model->ir->functions;
-        g_autoptr(KilnDefines) defines =
-            kiln_defines_new(g_ptr_array_index(functions, functions->len - 1));
-        return defines != NULL;
-    }
+    if (model->ir_text)
+        return kiln_defines_any(model->ir->functions);
     if (!kiln_data_may_decide(model->module))
         return false;
     g_autoptr(KilnModule) shaped = kiln_specialise(model->module, bindings, program->target, NULL);

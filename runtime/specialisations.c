@@ -143,14 +143,6 @@ bind_known(const KilnProgram *program, KilnBinding *bindings)
     }
 }
 
-static bool
-is_undecided(const KilnIRModule *ir)
-{
-    g_autoptr(KilnDefines) defines =
-        kiln_defines_new(g_ptr_array_index(ir->functions, ir->functions->len - 1));
-    return defines != NULL;
-}
-
 /* What @program is for one combination of shapes. *@out_literal is true where values that are known
  * had to become literals, because they decide dims. */
 static KilnIRModule *
@@ -161,7 +153,7 @@ optimize_decided(KilnProgram *program, const KilnBinding *bindings, bool *out_li
     bool known = false;
     for (unsigned i = 0; i < program->inputs.n; i++)
         known |= program->values[i] != NULL;
-    *out_literal = ir && known && is_undecided(ir);
+    *out_literal = ir && known && kiln_defines_any(ir->functions);
     if (!*out_literal)
         return ir;
     g_autofree KilnBinding *own = g_memdup2(bindings, program->inputs.n * sizeof *bindings);
@@ -513,7 +505,7 @@ make(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carries,
     KilnIRModule *ir = optimize_decided(program, bindings, &literal, error);
     if (!ir)
         return NULL;
-    if (!is_undecided(ir))
+    if (!kiln_defines_any(ir->functions))
         return make_static(program, ir, literal, bindings, error);
     if (program->open) {
         *out_instance = make_undecided(program, ir, bindings, carries, error);

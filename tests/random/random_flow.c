@@ -159,7 +159,8 @@ step_ranks(Flow *flow)
 {
     static const char *const unaries[] = { "abs", "neg", "relu" };
     KilnValue *x = rf_pick(flow, KILN_DTYPE_f32, VECTOR), *flag, *results[2];
-    if (!x || !(flag = data_condition(flow)))
+    flag = rg_one_in(&flow->g, 4) ? condition(flow) : data_condition(flow);
+    if (!x || !flag)
         return;
     KilnFunction *branches[2];
     for (int b = 0; b < 2; b++) {

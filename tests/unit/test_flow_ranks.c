@@ -194,3 +194,40 @@ Test(flow_ranks, what_a_scan_carries_keeps_its_rank)
     cr_expect_not(program);
     expect_error(&error, KILN_ERROR_UNSUPPORTED, "expected one rank in all iterations");
 }
+
+/* Only the body of a loop finds a dim. A small input decides a rank, so that each of its numbers
+ * has a program. That of 0 has no loop. */
+Test(flow_ranks, dims_of_bodies_make_a_program_open)
+{
+    static const char text[] =
+        "graph @f(%n: i64[], %x: f32[1,2]) {\n"
+        "  %first = const @first : i64[1]\n"
+        "  %four = const @four : i64[]\n"
+        "  %none = optional_none() : optional(f32[1,2])\n"
+        "  %l = loop(%n, _, %none) body(%i: i64[], %c: bool[], %a: optional(f32[?,?])) {\n"
+        "    %t = loop(%n, _, %x) body(%j: i64[], %d: bool[], %v: f32[?,2]) {\n"
+        "      %w = concat(%v, %x) : f32[?,2]\n"
+        "      return %d, %w\n"
+        "    } : f32[?,2]\n"
+        "    %p = optional(%t) : optional(f32[?,2])\n"
+        "    return %c, %p\n"
+        "  } : optional(f32[?,?])\n"
+        "  %less = less(%n, %four) : bool[]\n"
+        "  %y = if(%less) then {\n"
+        "    return %x\n"
+        "  } else {\n"
+        "    %s = squeeze(%x, %first) : f32[2]\n"
+        "    return %s\n"
+        "  } : f32[*]\n"
+        "  %h = optional_has_element(%l) : bool[]\n"
+        "  return %y, %h\n}\n"
+        "constants {\n  @first = [0] : i64[1]\n  @four = [4] : i64[]\n}\n";
+    g_autoptr(KilnSession) session = session_of(text);
+    bind(session, 1, FLOATS(1, 2), 2 * sizeof(float));
+    for (int64_t n = 0; n < 6; n++) {
+        bind(session, 0, &n, sizeof n);
+        run(session);
+        expect_shape(session, 0, n < 4 ? 2 : 1, n < 4 ? (int64_t[]){ 1, 2 } : (int64_t[]){ 2 });
+        cr_expect_eq(*(const bool *)kiln_session_output(session, 1, NULL, NULL), n > 0);
+    }
+}
