@@ -298,15 +298,15 @@ windows(const KilnCpuWindows *w, bool average)
 {
     bool neighbours = w->stride == 2 && w->dilation == 1;
     if (neighbours && w->taps == 2)
-        windows_of(w, (WindowWay){ average, .neighbours = 2 });
+        windows_of(w, (WindowWay){ .average = average, .neighbours = 2 });
     else if (neighbours && w->taps == 3)
-        windows_of(w, (WindowWay){ average, .neighbours = 3 });
+        windows_of(w, (WindowWay){ .average = average, .neighbours = 3 });
     else if (w->rows == 1)
-        windows_of(w, (WindowWay){ average, .one_row = true });
+        windows_of(w, (WindowWay){ .average = average, .one_row = true });
     else if (w->stride == 1)
-        windows_of(w, (WindowWay){ average, .one_step = true });
+        windows_of(w, (WindowWay){ .average = average, .one_step = true });
     else
-        windows_of(w, (WindowWay){ average });
+        windows_of(w, (WindowWay){ .average = average });
 }
 
 static void
