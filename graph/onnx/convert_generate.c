@@ -143,20 +143,41 @@ draw(const KilnOnnxSteps *s, KilnValue *x, const KilnAttrs_random_uniform *unifo
     return *out_sums && *out_numbers;
 }
 
-/* Classes by the probabilities whose logarithms the operand has. A sample is the number of classes
- * whose parts end before its number. */
+/* A sample is the number of classes whose parts end before its number. */
+KilnValue *
+kiln_onnx_step_draw_classes(const KilnOnnxSteps *s, KilnValue *x, int64_t samples, int64_t seed,
+                            KilnDType dtype)
+{
+    const int64_t last = 2;
+    KilnAttrs_random_uniform uniform = { .dtype = KILN_DTYPE_f64, .high = 1, .low = 0 };
+    const KilnAttrs_reduce_sum flat = { .keepdims = false };
+    KilnValue *sums, *numbers;
+    if (!x)
+        return NULL;
+    if (!kiln_type_is_static(&x->type)) {
+        kiln_onnx_unsupported(s->call, s->error, "random numbers for an unknown shape");
+        return NULL;
+    }
+    uniform.seed = seed;
+    uniform.shape = kiln_ints_make(s->call->function->module->arena,
+                                   (int64_t[]){ x->type.dims[0], samples }, 2);
+    if (!draw(s, x, &uniform, &sums, &numbers))
+        return NULL;
+    KilnValue *before = kiln_onnx_step2(s, KILN_OP_less_or_equal, NULL, sums, numbers);
+    KilnValue *n =
+        kiln_onnx_step2(s, KILN_OP_reduce_sum, &flat, kiln_onnx_step_cast(s, before, dtype),
+                        kiln_onnx_ints(s->call, "classes", &last, 1));
+    return kiln_onnx_step_at_most(s, n, (double)(x->type.dims[1] - 1));
+}
+
+/* Classes by the probabilities whose logarithms the operand has. */
 gboolean
 kiln_onnx_convert_multinomial(KilnOnnxCall *call, GError **error)
 {
     const KilnOnnxSteps s = { call, error };
-    const int64_t last = 2;
     int64_t samples = 1, seed;
-    KilnDType dtype = KILN_DTYPE_i32;
+    KilnDType dtype = KILN_DTYPE_i32, ignored;
     KilnInts shape = { 0 };
-    KilnAttrs_random_uniform uniform = { .dtype = KILN_DTYPE_f64, .high = 1, .low = 0 };
-    const KilnAttrs_reduce_sum flat = { .keepdims = false };
-    KilnDType ignored;
-    KilnValue *sums, *numbers;
     if (!shape_of_operand(call, &shape, &ignored, error) || !take_seed(call, &seed, error) ||
         !kiln_onnx_take_int(call, "sample_size", &samples, error) ||
         !kiln_onnx_take_dtype(call, "dtype", &dtype, error) ||
@@ -167,17 +188,8 @@ kiln_onnx_convert_multinomial(KilnOnnxCall *call, GError **error)
                                "expected samples of a class or more as i32 or i64, "
                                "found %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " as %s",
                                samples, shape.v[1], kiln_dtype_name(dtype));
-    uniform.seed = seed;
-    uniform.shape =
-        kiln_ints_make(call->function->module->arena, (int64_t[]){ shape.v[0], samples }, 2);
-    if (!draw(&s, call->operands[0], &uniform, &sums, &numbers))
-        return FALSE;
-    KilnValue *before = kiln_onnx_step2(&s, KILN_OP_less_or_equal, NULL, sums, numbers);
-    KilnValue *n =
-        kiln_onnx_step2(&s, KILN_OP_reduce_sum, &flat, kiln_onnx_step_cast(&s, before, dtype),
-                        kiln_onnx_ints(call, "classes", &last, 1));
     return kiln_onnx_set_result(
-        call, 0, kiln_onnx_step_number(&s, KILN_OP_min, n, (double)(shape.v[1] - 1)));
+        call, 0, kiln_onnx_step_draw_classes(&s, call->operands[0], samples, seed, dtype));
 }
 
 /* --- windows --- */

@@ -14,7 +14,7 @@ PAD, END = 0, 1
 class Decoder:
     """(input_ids, position_ids, attention_mask, past_0, …) to (logits, present_0, …)."""
 
-    def __init__(self, draw, layers=1, words=WORDS):
+    def __init__(self, draw, layers=1, words=WORDS, less=0):
         self.nodes, self.weights, self.layers, self.words = [], [], layers, words
         self.draw, hidden = draw, HEADS * SIZE
         table = self.weight("table", draw.floats(words, hidden))
@@ -23,7 +23,7 @@ class Decoder:
         for layer in range(layers):
             x = self.attend(x, bias, layer, hidden)
         logits = self.add("MatMul", x, self.add("Transpose", table, perm=[1, 0]))
-        never = np.where(np.arange(words) == PAD, np.float32(-1e4), np.float32(0))
+        never = (np.where(np.arange(words) == PAD, -1e4, 0) - less).astype(np.float32)
         self.nodes.append(helper.make_node("Add", [logits, self.weight("never", never)], ["logits"]))
 
     def weight(self, name, array):
@@ -85,7 +85,7 @@ class Search(Case):
     def run(self, model, feeds):
         """What ONNX Runtime computes. It leaves undefined what follows where all sequences have ended; the decoder never gives
         PAD. Whether a beam search is over depends on other samples there (of its batch), so each sample is searched alone."""
-        if model.graph.node[0].op_type == "GreedySearch":
+        if model.graph.node[0].op_type != "BeamSearch":
             results, length = Case.run(model, feeds), feeds["x"].shape[1]
             ended = np.all(results[0][:, length:] == PAD, axis=0)
             self.defined[0] = np.arange(results[0].shape[1]) <= length + (np.argmax(ended) if ended.any() else ended.size)
@@ -132,6 +132,22 @@ def greedy():
         yield Search(f"early end of one {seed}", "GreedySearch", [("x", draw.ints(2, 5, (1, 3), np.int32)), number("l", 20)], decoder)
 
 
+def samples():
+    """Where one word is left, it is drawn. ONNX Runtime subtracts all presence penalties from the first word, so a decoder with
+    lesser scores gives what is expected of them."""
+    for seed in range(4):
+        draw, again = Draw(seed), Draw(seed)
+        present = draw.ints(0, 2, WORDS, np.int32)
+        decoder, lesser = Decoder(draw), Decoder(again, less=3.5 * again.ints(0, 2, WORDS, np.int32))
+        one = dict(top_p=1e-6, min_tokens_to_keep=1, custom=seed % 2)
+        prompt, longest, least = ("x", draw.ints(2, WORDS, (2, 3), np.int32)), number("l", 9), number("n", 8)
+        yield Search(f"plain {seed}", "Sampling", [prompt, longest], decoder, temperature=(1.0, 0.5)[seed // 2], **one)
+        plain = Search("", "Sampling", [prompt, longest, least], lesser, **one)
+        mask = "m", np.stack([present] * 2)
+        yield Search(f"presence {seed}", "Sampling", [prompt, longest, least, None, None, None, None, mask, number("s", 7)], decoder,
+                     presence_penalty=3.5, expected=plain.run(plain.model, plain.feeds), defined=plain.defined, **one)
+
+
 def beams():
     draw = Draw(1)
     for seed in range(6):
@@ -154,4 +170,5 @@ def beams():
 
 def cases():
     yield from greedy()
+    yield from samples()
     yield from beams()

@@ -57,6 +57,7 @@ graph_of(const char *op, const char *inputs, const char *outputs, const Decoder 
     g_autofree char *name = g_strconcat("com.microsoft:", op, NULL);
     onnx_input(graph, "x", ONNX_I32, "B,S");
     onnx_input(graph, "e", ONNX_I32, "B,0");
+    onnx_input(graph, "s", ONNX_I32, "2,3");
     onnx_input(graph, "w", ONNX_I64, "B,S");
     onnx_input(graph, "n", ONNX_I32, "1");
     onnx_input(graph, "m", ONNX_I32, "2");
@@ -118,6 +119,18 @@ Test(onnx_search, beams)
 {
     returns(beams("x,n,,n,n", "y", NULL), " = top_k(");
     returns(beams("x,n,n,n,n,f,f,v", "y,z", onnx_int("early_stopping", 1)), " = top_k(");
+}
+
+Test(onnx_search, samples)
+{
+    returns(graph_of("Sampling", "s,n", "y", &plain, NULL), "random_uniform(");
+    returns(graph_of("Sampling", "s,n,n,f,v,,,s,n", "y", &plain, onnx_int("custom", 1)),
+            "random_uniform(");
+    refused(graph_of("Sampling", "x,n", "y", &plain, NULL), "random numbers for an unknown shape");
+    wrong(graph_of("Sampling", "s,n", "y", &plain, onnx_int("custom", 2)), KILN_ERROR_INVALID,
+          "custom: expected 0 or 1, found 2");
+    wrong(graph_of("Sampling", "s,n,,,,,,v", "y", &plain, NULL), KILN_ERROR_SHAPE,
+          "operand 7: expected rank 2");
 }
 
 Test(onnx_search, attributes_that_are_wrong)

@@ -7,6 +7,8 @@
 #include "backends/cpu/kernel.h"
 #include "graph/attr.h"
 #include "graph/type.h"
+#include "ir/instr.h"
+#include "ir/ir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

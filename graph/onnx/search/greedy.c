@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GreedySearch of com.microsoft: the word of the greatest score comes next.
+/* GreedySearch of com.microsoft: the word of the greatest score comes next. Other searches that
+ * pick one word in each step run likewise.
  *
  *     scores = first decoder(prompt)
- *     tokens = prompt, best word
+ *     tokens = prompt, word
  *     loop (max_length - length - 1 times, while some row has not ended) {
  *         scores = decoder(last token, past)
- *         tokens = tokens, best word }
+ *         tokens = tokens, word }
  *
  * A row ends with the id of the end, in place of which it gets the id of padding, as behind it. */
 #include "graph/graph.h"
@@ -23,19 +24,19 @@ enum {
     PAST /* the first of them */
 };
 
-/* Puts the word of the greatest score behind the tokens of @state. @done: the rows that have ended,
- * bool[rows, 1]; NULL: none. Returns those that have ended then. */
+/* Puts the word that is picked by @scores behind the tokens of @state. @done: the rows that have
+ * ended, bool[rows, 1]; NULL: none. Returns those that have ended then. */
 static KilnValue *
-add_best(const KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *scores, KilnValue *done,
+add_word(const KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *scores, KilnValue *done,
          KilnOnnxSearchState *state)
 {
-    KilnValue *best = kiln_onnx_step_cast(s, kiln_onnx_step_arg_max(s, scores, 1), KILN_DTYPE_i32);
-    KilnValue *ends = kiln_onnx_step_equal_number(s, best, (double)search->eos);
+    KilnValue *word = search->pick(search, s, scores);
+    KilnValue *ends = kiln_onnx_step_equal_number(s, word, (double)search->eos);
     if (done)
         ends = kiln_onnx_step_either(s, done, ends);
     KilnValue *pad = kiln_onnx_scalar(s->call, "pad", KILN_DTYPE_i32, (double)search->pad);
-    best = kiln_onnx_step_where(s, ends, pad, best);
-    state->tokens = kiln_onnx_step_concat(s, state->tokens, best, 1);
+    word = kiln_onnx_step_where(s, ends, pad, word);
+    state->tokens = kiln_onnx_step_concat(s, state->tokens, word, 1);
     return ends;
 }
 
@@ -68,9 +69,52 @@ search_on(const KilnOnnxSearch *search, const KilnOnnxLoop *loop, KilnValue **ne
     scores = scores ? kiln_onnx_search_adjust(search, &s, scores, state.tokens, NULL) : NULL;
     if (!scores)
         return NULL;
-    KilnValue *done = add_best(search, &s, scores, loop->inside[DONE], &state);
+    KilnValue *done = add_word(search, &s, scores, loop->inside[DONE], &state);
     carry(search, &state, done, next);
     return kiln_onnx_search_goes_on(&s, done);
+}
+
+gboolean
+kiln_onnx_search_words(const KilnOnnxSearch *search, GError **error)
+{
+    const KilnOnnxSteps s = { search->call, error };
+    KilnOnnxSearchState state = { 0 };
+    KilnValue *scores = kiln_onnx_search_begin(search, &s, NULL, &state);
+    if (scores)
+        scores = kiln_onnx_search_adjust(search, &s, scores, state.tokens, search->prefix_mask);
+    if (!scores)
+        return FALSE;
+    KilnValue *done = add_word(search, &s, scores, NULL, &state);
+    const uint32_t n = PAST + search->layers;
+    g_autofree KilnValue **start = g_new0(KilnValue *, n);
+    g_autofree KilnValue **next = g_new0(KilnValue *, n);
+    g_autofree KilnType *types = g_new0(KilnType, n);
+    carry(search, &state, done, start);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!start[i])
+            return FALSE;
+        types[i] = kiln_onnx_loop_type(start[i], i == TOKENS || i == MASK ? 1
+                                                 : i >= PAST              ? KILN_ONNX_SEARCH_LENGTH
+                                                                          : -1);
+    }
+    KilnOnnxLoop loop = { .trips = kiln_onnx_search_trips(search, &s),
+                          .condition = kiln_onnx_search_goes_on(&s, done),
+                          .start = start,
+                          .types = types,
+                          .n = n };
+    if (!loop.trips || !loop.condition || !kiln_onnx_loop_begin(&loop, search->call, error))
+        return FALSE;
+    KilnValue *again = search_on(search, &loop, next, error);
+    KilnValue *results = again ? kiln_onnx_loop_end(&loop, again, next, error) : NULL;
+    return kiln_onnx_set_result(
+        search->call, 0, results ? kiln_onnx_search_padded(search, &s, &results[TOKENS]) : NULL);
+}
+
+static KilnValue *
+best_word(const KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *scores)
+{
+    (void)search;
+    return kiln_onnx_step_cast(s, kiln_onnx_step_arg_max(s, scores, 1), KILN_DTYPE_i32);
 }
 
 /* (prompt, greatest length, least length, penalty, masks of words, of first words, of the prompt)
@@ -79,38 +123,7 @@ gboolean
 kiln_onnx_convert_greedy_search(KilnOnnxCall *call, GError **error)
 {
     static const KilnOnnxSearchOperands at = { 2, 3, 4, 5, 6 };
-    const KilnOnnxSteps s = { call, error };
-    KilnOnnxSearch search = { 0 };
-    KilnOnnxSearchState state = { 0 };
-    if (!kiln_onnx_search_read(&search, call, &at, error))
-        return FALSE;
-    KilnValue *scores = kiln_onnx_search_begin(&search, &s, NULL, &state);
-    if (scores)
-        scores = kiln_onnx_search_adjust(&search, &s, scores, state.tokens, search.prefix_mask);
-    if (!scores)
-        return FALSE;
-    KilnValue *done = add_best(&search, &s, scores, NULL, &state);
-    const uint32_t n = PAST + search.layers;
-    g_autofree KilnValue **start = g_new0(KilnValue *, n);
-    g_autofree KilnValue **next = g_new0(KilnValue *, n);
-    g_autofree KilnType *types = g_new0(KilnType, n);
-    carry(&search, &state, done, start);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!start[i])
-            return FALSE;
-        types[i] = kiln_onnx_loop_type(start[i], i == TOKENS || i == MASK ? 1
-                                                 : i >= PAST              ? KILN_ONNX_SEARCH_LENGTH
-                                                                          : -1);
-    }
-    KilnOnnxLoop loop = { .trips = kiln_onnx_search_trips(&search, &s),
-                          .condition = kiln_onnx_search_goes_on(&s, done),
-                          .start = start,
-                          .types = types,
-                          .n = n };
-    if (!loop.trips || !loop.condition || !kiln_onnx_loop_begin(&loop, call, error))
-        return FALSE;
-    KilnValue *again = search_on(&search, &loop, next, error);
-    KilnValue *results = again ? kiln_onnx_loop_end(&loop, again, next, error) : NULL;
-    return kiln_onnx_set_result(
-        call, 0, results ? kiln_onnx_search_padded(&search, &s, &results[TOKENS]) : NULL);
+    KilnOnnxSearch search = { .pick = best_word };
+    return kiln_onnx_search_read(&search, call, &at, error) &&
+           kiln_onnx_search_words(&search, error);
 }

@@ -17,7 +17,8 @@ typedef struct {
     uint32_t min_length, penalty, vocab_mask, prefix_mask, attention_mask;
 } KilnOnnxSearchOperands;
 
-typedef struct {
+typedef struct KilnOnnxSearch KilnOnnxSearch;
+struct KilnOnnxSearch {
     KilnOnnxCall *call;
     const KilnOnnxGraph *decoder, *first; /* `first` for the first step */
     int64_t eos, pad, words;              /* words: the scores that count; -1: all */
@@ -29,7 +30,9 @@ typedef struct {
     KilnValue *min_length; /* i64 */
     KilnValue *penalty;    /* f32 */
     KilnValue *vocab_mask, *prefix_mask, *attention_mask;
-} KilnOnnxSearch;
+    /* of a search that has one row for each sample: the next words, i32[rows, 1] */
+    KilnValue *(*pick)(const KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *scores);
+};
 
 /** What a search knows between two steps. */
 typedef struct {
@@ -62,6 +65,8 @@ KilnValue *kiln_onnx_search_step(const KilnOnnxSearch *search, const KilnOnnxSte
  * least number. @rows_mask is of the first step: bool[rows, words], or NULL. */
 KilnValue *kiln_onnx_search_adjust(const KilnOnnxSearch *search, const KilnOnnxSteps *s,
                                    KilnValue *scores, KilnValue *tokens, KilnValue *rows_mask);
+/** Sets result 0: the tokens of a search that picks one word in each step. */
+gboolean kiln_onnx_search_words(const KilnOnnxSearch *search, GError **error);
 /** @tokens, [.., length], with the id of padding up to the greatest length. */
 KilnValue *kiln_onnx_search_padded(const KilnOnnxSearch *search, const KilnOnnxSteps *s,
                                    KilnValue *tokens);
