@@ -63,6 +63,7 @@ graph_of(const char *op, const char *inputs, const char *outputs, const Decoder 
     onnx_input(graph, "m", ONNX_I32, "2");
     onnx_input(graph, "f", ONNX_F32, "1");
     onnx_input(graph, "v", ONNX_I32, "5");
+    onnx_initializer(graph, onnx_tensor("three", ONNX_I32, "1", &(int32_t){ 3 }, 4));
     onnx_output(graph, "y", ONNX_I32, NULL);
     onnx_node(graph, name, inputs, outputs, onnx_int("eos_token_id", 1),
               onnx_int("pad_token_id", 0),
@@ -154,6 +155,8 @@ Test(onnx_search, operands_that_are_wrong)
           "operand 0: expected rank 2, found i32[1]");
     wrong(greedy("e,n", &plain, NULL), KILN_ERROR_SHAPE,
           "operand 0: expected one token or more, found none");
+    wrong(greedy("s,three", &plain, NULL), KILN_ERROR_INVALID,
+          "max_length: expected more than the 3 tokens of the prompt, found 3");
     wrong(greedy("x,m", &plain, NULL), KILN_ERROR_SHAPE, "operand 1: expected [1], found i32[2]");
     wrong(greedy("x,n,,,x", &plain, NULL), KILN_ERROR_SHAPE, "operand 4: expected rank 1");
     wrong(beams("x,n,,m,n", "y", NULL), KILN_ERROR_SHAPE, "operand 3: expected [1], found i32[2]");

@@ -127,6 +127,21 @@ check_operands(const KilnOnnxSearch *search, const KilnOnnxSearchOperands *at, G
     return TRUE;
 }
 
+/* Where both are known. If a run decides, the gather of kiln_onnx_search_trips() fails. */
+static gboolean
+check_length(const KilnOnnxSearch *search, GError **error)
+{
+    const KilnValue *most = search->max_length;
+    const int64_t tokens = search->prompt->type.dims[1];
+    const bool known = most->known && most->known->n == 1 && !most->extents && tokens >= 0;
+    if (!known || most->known->v[0] > tokens)
+        return TRUE;
+    return kiln_onnx_throw(search->call, KILN_ERROR_INVALID, error,
+                           "max_length: expected more than the %" G_GINT64_FORMAT
+                           " tokens of the prompt, found %" G_GINT64_FORMAT,
+                           tokens, most->known->v[0]);
+}
+
 gboolean
 kiln_onnx_search_read(KilnOnnxSearch *search, KilnOnnxCall *call, const KilnOnnxSearchOperands *at,
                       GError **error)
@@ -142,7 +157,7 @@ kiln_onnx_search_read(KilnOnnxSearch *search, KilnOnnxCall *call, const KilnOnnx
     search->max_length = kiln_onnx_search_number(&s, 1, KILN_DTYPE_i64);
     search->min_length = kiln_onnx_search_number(&s, at->min_length, KILN_DTYPE_i64);
     search->penalty = kiln_onnx_search_number(&s, at->penalty, KILN_DTYPE_f32);
-    return search->max_length != NULL;
+    return search->max_length && check_length(search, error);
 }
 
 /* --- a step --- */
