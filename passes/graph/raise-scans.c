@@ -29,10 +29,11 @@
  * gives. Sums of outer products stay in their loop, and so do rows that a product makes smaller
  * again.
  *
- * The order of the operands stays: rows of an operand that is scanned backwards are taken from the
- * last one on. Kernels keep running numbers of floats in double, and the loop rounds each of them.
- * So a float that leaves its range on the way, or vanishes, may come back here. Integers wrap, and
- * keep their bits. Element-wise operators keep theirs.
+ * Running numbers keep the order of the operands: rows of an operand that is scanned backwards are
+ * taken from the last one on. `reduce_sum` may add in another order. Kernels keep running numbers
+ * of floats in double, and the loop rounds each of them. So a float that leaves its range on the
+ * way, or vanishes, may come back here. Integers wrap, and keep their bits. Element-wise operators
+ * keep theirs.
  *
  * requires nothing, preserves nothing; class U. Runs behind close-loop-inductions, in front of
  * unroll-short-loops. drop-loop-values removes states and loops that nothing reads any more. */
