@@ -19,8 +19,8 @@ typedef struct KilnDefines {
 KilnDefines *kiln_defines_new(const KilnIRFunction *function);
 void kiln_defines_free(KilnDefines *defines);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnDefines, kiln_defines_free)
-/** True where an instruction of one of @functions (KilnIRFunction*) defines a name, be it in one that
- * only a branch or loop runs. */
+/** True where an instruction of one of @functions (KilnIRFunction*) defines a name, be it in one
+ * that only a branch or loop runs. */
 bool kiln_defines_any(const GPtrArray *functions);
 /** The first stage that knows all names of @dim. NULL: stage 0. */
 uint32_t kiln_defines_stage(const KilnDefines *defines, const KilnDim *dim);
