@@ -52,6 +52,24 @@ gboolean kiln_concat_define(KilnNode *node, bool *out_changed, GError **error);
 /** Puts elements at the places where its condition is true in place of @node, a `compress`, which
  * goes, unless the condition is known. */
 gboolean kiln_compress_define(KilnNode *node, GError **error);
+enum {
+    KILN_LIST_RANK_MAX = 6 /* the product of more names is no expression */
+};
+
+/* Nodes in front of @before, by which a tensor is the list of its elements and that of its shape.
+ */
+
+/** The elements of @value, and its shape. */
+KilnValue *kiln_list_flat(KilnNode *before, KilnValue *value, GError **error);
+KilnValue *kiln_list_shape(KilnNode *before, KilnValue *value, GError **error);
+/** Element @i of @list. */
+KilnValue *kiln_list_element(KilnNode *before, KilnValue *list, int64_t i, GError **error);
+/** The tensor of rank @rank, at most KILN_LIST_RANK_MAX, with elements @flat and shape @shape. */
+KilnValue *kiln_list_tensor(KilnNode *before, KilnValue *flat, KilnValue *shape, int rank,
+                            GError **error);
+/** Whether @value, an integer, is below @limit. */
+KilnValue *kiln_list_below(KilnNode *before, KilnValue *value, int64_t limit, GError **error);
+
 /** The extent that the readers of element @i of what @node, a `define`, gives names to allow. Lost
  * where nobody reads it so. */
 KilnSize kiln_define_most_by_readers(const KilnNode *node, uint32_t i);

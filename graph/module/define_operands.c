@@ -659,3 +659,71 @@ kiln_compress_define(KilnNode *node, GError **error)
         g_propagate_error(error, g_steal_pointer(&why));
     return result != NULL;
 }
+
+/* --- tensors as lists --- */
+
+static KilnValue *
+with_ints(const Builder *b, KilnOp op, KilnValue *value, const int64_t *ints, uint32_t n)
+{
+    return build(b, op, NULL, value, kiln_build_ints(b->before->function, b->before, ints, n),
+                 NULL);
+}
+
+static KilnValue *
+finish(KilnValue *value, GError *why, GError **error)
+{
+    if (!why)
+        return value;
+    g_propagate_error(error, why);
+    return NULL;
+}
+
+KilnValue *
+kiln_list_flat(KilnNode *before, KilnValue *value, GError **error)
+{
+    GError *why = NULL;
+    const Builder b = { before, &why };
+    return finish(with_ints(&b, KILN_OP_reshape, value, (int64_t[]){ -1 }, 1), why, error);
+}
+
+KilnValue *
+kiln_list_shape(KilnNode *before, KilnValue *value, GError **error)
+{
+    GError *why = NULL;
+    const Builder b = { before, &why };
+    return finish(build(&b, KILN_OP_shape, NULL, value, NULL, NULL), why, error);
+}
+
+KilnValue *
+kiln_list_element(KilnNode *before, KilnValue *list, int64_t i, GError **error)
+{
+    GError *why = NULL;
+    const Builder b = { before, &why };
+    KilnValue *place = number(&b, KILN_DTYPE_i64, i);
+    return finish(build(&b, KILN_OP_gather, NULL, list, place, NULL), why, error);
+}
+
+KilnValue *
+kiln_list_tensor(KilnNode *before, KilnValue *flat, KilnValue *shape, int rank, GError **error)
+{
+    const int64_t places[KILN_LIST_RANK_MAX] = { 0, 1, 2, 3, 4, 5 };
+    const KilnAttrs_reshape exact = { .allowzero = true };
+    GError *why = NULL;
+    const Builder b = { before, &why };
+    if (rank == 0)
+        return kiln_list_element(before, flat, 0, error);
+    if (rank == 1)
+        return flat;
+    KilnValue *list = with_ints(&b, KILN_OP_gather, shape, places, (uint32_t)rank);
+    KilnValue *dims = build(&b, KILN_OP_max, NULL, list, number(&b, KILN_DTYPE_i64, 0), NULL);
+    return finish(build(&b, KILN_OP_reshape, &exact, flat, dims, NULL), why, error);
+}
+
+KilnValue *
+kiln_list_below(KilnNode *before, KilnValue *value, int64_t limit, GError **error)
+{
+    GError *why = NULL;
+    const Builder b = { before, &why };
+    KilnValue *most = number(&b, KILN_DTYPE_i64, limit);
+    return finish(build(&b, KILN_OP_less, NULL, value, most, NULL), why, error);
+}

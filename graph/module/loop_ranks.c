@@ -3,70 +3,18 @@
 
 #include "graph/function.h"
 #include "graph/module.h"
-#include "graph/module/by_name.h"
+#include "graph/module/define.h"
 #include "graph/module/flow_types.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
-#include "graph/op/generate.h"
 
 #include <string.h>
-
-enum {
-    MOST_DIMS = 6 /* the product of more names is no expression */
-};
 
 static bool
 is_one(int32_t ranks)
 {
     return (ranks & (ranks - 1)) == 0;
-}
-
-/* --- tensors as two lists --- */
-
-static KilnValue *
-build_with_ints(KilnNode *before, const char *op, KilnValue *value, const int64_t *ints, uint32_t n,
-                GError **error)
-{
-    return kiln_build_pair(before, op, value, kiln_build_ints(before->function, before, ints, n),
-                           error);
-}
-
-static KilnValue *
-flat_of(KilnNode *before, KilnValue *value, GError **error)
-{
-    return build_with_ints(before, "reshape", value, (int64_t[]){ -1 }, 1, error);
-}
-
-static KilnValue *
-shape_of(KilnNode *before, KilnValue *value, GError **error)
-{
-    return kiln_build_named(before, &(KilnNamed){ .op = "shape" }, &value, 1, error);
-}
-
-static KilnValue *
-element_of(KilnNode *before, KilnValue *list, int64_t i, GError **error)
-{
-    const KilnType number = kiln_type_scalar(KILN_DTYPE_i64);
-    KilnValue *place = kiln_build_constant(before->function, before, "place",
-                                           kiln_tensor_new_splat(&number, (double)i));
-    return kiln_build_pair(before, "gather", list, place, error);
-}
-
-/* The tensor of rank @rank with elements @flat and shape @shape. */
-static KilnValue *
-tensor_of_rank(KilnNode *before, KilnValue *flat, KilnValue *shape, int rank, GError **error)
-{
-    const KilnNamed exact = { "reshape", { KILN_NAMED(BOOL, "allowzero", true) } };
-    if (rank == 0)
-        return element_of(before, flat, 0, error);
-    if (rank == 1)
-        return flat;
-    const int64_t places[MOST_DIMS] = { 0, 1, 2, 3, 4, 5 };
-    KilnValue *list = build_with_ints(before, "gather", shape, places, (uint32_t)rank, error);
-    KilnValue *dims = list ? build_with_ints(before, "max", list, (int64_t[]){ 0 }, 1, error)
-                           : NULL; /* says that none is inferred */
-    return dims ? kiln_build_named(before, &exact, (KilnValue *[]){ flat, dims }, 2, error) : NULL;
 }
 
 /* The lower half of @ranks. */
@@ -97,11 +45,11 @@ branch_of_ranks(const char *name, KilnValue *flat, KilnValue *shape, KilnValue *
 {
     const KilnType type = kiln_type_unranked(flat->type.dtype);
     KilnFunction *branch = kiln_function_new_region(rank->def->function->module, name);
-    if (least_rank(ranks) > MOST_DIMS) {
+    if (least_rank(ranks) > KILN_LIST_RANK_MAX) {
         g_autofree char *reason =
             g_strdup_printf("a carried value: expected a rank of %d at most where it changes, "
                             "found %d or more",
-                            MOST_DIMS, least_rank(ranks));
+                            KILN_LIST_RANK_MAX, least_rank(ranks));
         return kiln_region_refuse(branch, &type, 1, reason, error) ? branch : NULL;
     }
     if (!kiln_function_set_results(branch, NULL, NULL, 0, error))
@@ -117,12 +65,9 @@ tensor_of_ranks(KilnNode *before, KilnValue *flat, KilnValue *shape, KilnValue *
                 GError **error)
 {
     if (is_one(ranks))
-        return tensor_of_rank(before, flat, shape, least_rank(ranks), error);
+        return kiln_list_tensor(before, flat, shape, least_rank(ranks), error);
     const int32_t low = low_half(ranks), high = ranks & ~low;
-    const KilnType number = kiln_type_scalar(KILN_DTYPE_i64);
-    KilnTensor *limit = kiln_tensor_new_splat(&number, least_rank(high));
-    KilnValue *condition = kiln_build_pair(
-        before, "less", rank, kiln_build_constant(before->function, before, "rank", limit), error);
+    KilnValue *condition = kiln_list_below(before, rank, least_rank(high), error);
     if (!condition)
         return NULL;
     const KilnAttrs_if attrs = { .then_branch =
@@ -140,8 +85,8 @@ tensor_of(KilnNode *before, KilnValue *flat, KilnValue *shape, int32_t ranks, GE
 {
     if (is_one(ranks))
         return tensor_of_ranks(before, flat, shape, NULL, ranks, error);
-    KilnValue *length = shape_of(before, shape, error);
-    KilnValue *rank = length ? element_of(before, length, 0, error) : NULL;
+    KilnValue *length = kiln_list_shape(before, shape, error);
+    KilnValue *rank = length ? kiln_list_element(before, length, 0, error) : NULL;
     return rank ? tensor_of_ranks(before, flat, shape, rank, ranks, error) : NULL;
 }
 
@@ -184,8 +129,8 @@ build_first(Spread *spread, GError **error)
         KilnValue *value = node->operands[spread->first + k].value;
         if (!is_spread(spread, k) || spread->flats[k])
             continue;
-        if (!(spread->flats[k] = flat_of(node, value, error)) ||
-            !(spread->shapes[k] = shape_of(node, value, error)))
+        if (!(spread->flats[k] = kiln_list_flat(node, value, error)) ||
+            !(spread->shapes[k] = kiln_list_shape(node, value, error)))
             return FALSE;
     }
     return settle_nodes(spread, before ? before->next : node->function->first, node, error);
@@ -246,7 +191,7 @@ give_lists(const Spread *spread, KilnFunction *body, GError **error)
         const bool tensor = i >= 1 && i <= spread->carried && is_spread(spread, i - 1);
         const uint32_t to = i <= spread->carried ? i : at++;
         values[to] =
-            tensor ? flat_of(last, last->operands[i].value, error) : last->operands[i].value;
+            tensor ? kiln_list_flat(last, last->operands[i].value, error) : last->operands[i].value;
         names[to] = tensor ? NULL : g_ptr_array_index(body->result_names, i);
         if (!values[to])
             return FALSE;
@@ -255,7 +200,7 @@ give_lists(const Spread *spread, KilnFunction *body, GError **error)
         for (uint32_t k = 0; i == spread->carried && k < spread->carried; k++) {
             if (!is_spread(spread, k))
                 continue;
-            values[at] = shape_of(last, last->operands[1 + k].value, error);
+            values[at] = kiln_list_shape(last, last->operands[1 + k].value, error);
             if (!values[at++])
                 return FALSE;
         }
@@ -396,7 +341,7 @@ kiln_loop_spread_ranks(KilnNode *node, int32_t *ranks, const KilnRankSettle *set
     kiln_flow_carried(node, &spread.first, &spread.carried);
     for (uint32_t k = 0; k < spread.carried; k++) {
         const int rank = node->operands[spread.first + k].value->type.rank;
-        if (ranks[k] == KILN_RANKS_UNKNOWN || rank < 0 || (ranks[k] && rank > MOST_DIMS))
+        if (ranks[k] == KILN_RANKS_UNKNOWN || rank < 0 || (ranks[k] && rank > KILN_LIST_RANK_MAX))
             return FALSE;
         any |= ranks[k] != 0;
         ranks[k] |= 1 << rank;

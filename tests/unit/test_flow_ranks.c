@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that a run decides: what reads them moves into branches, and loops carry lists. */
 #include "graph/text/text.h"
-#include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
+
+#include "kiln.h"
 
 #define CONSTANTS                                                                                  \
     "constants {\n  @zero = [0] : f32[]\n  @first = [0] : i64[1]\n  @half = [0.5] : f32[]\n}\n"
