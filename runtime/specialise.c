@@ -406,7 +406,8 @@ sink(Settle *settle, KilnNode *node, bool *out_gone, GError **error)
 {
     KilnNode *owner = NULL, *other;
     *out_gone = false;
-    if (!settle->live || node->op == KILN_OP_return || !(owner = find_hidden(settle, node, NULL)))
+    if (!settle->live || !g_hash_table_size(settle->live) || node->op == KILN_OP_return ||
+        !(owner = find_hidden(settle, node, NULL)))
         return TRUE;
     while (owner) {
         other = find_hidden(settle, node, owner);
