@@ -6,8 +6,6 @@
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_ARC_FUNCTIONS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ARC_FUNCTIONS_H
 
-#include <stdbool.h>
-
 typedef struct {
     V high, low;
 } Pair;
@@ -46,10 +44,9 @@ arc_sum(V quarters, V by, Pair angle)
 }
 
 /* The angle whose sine is @size, up to 1/2. Beyond, where @high is set, half of the angle from
- * there to 1: its sine is √((1 - size) / 2), and the difference is exact. The factor needs all of
- * its digits where @whole is set. */
-static inline __attribute__((always_inline)) Pair
-arc_of_sine(V size, B high, bool whole)
+ * there to 1: its sine is √((1 - size) / 2), and the difference is exact. */
+static inline Pair
+arc_of_sine(V size, B high)
 {
     const V half = V_SET1(0.5f), zero = V_SET1(0.0f), square = V_MUL(size, size);
     const V apart = V_MUL(half, V_SUB(V_SET1(1.0f), size)), root = V_SQRT(apart);
@@ -65,8 +62,7 @@ arc_of_sine(V size, B high, bool whole)
     rest = V_FUSED(rest, z.high, V_SET1(0x1.6dcbc4p-5f));
     const V second = V_SET1(0x1.3333p-4f);
     const Pair first = { V_SET1(0x1.555556p-3f), V_SET1(-0x1.555556p-28f) };
-    const Pair some = { first.high, V_FUSED(z.high, V_FUSED(rest, z.high, second), first.low) };
-    return arc_series(t, z, whole ? arc_factor(z, first, second, rest) : some);
+    return arc_series(t, z, arc_factor(z, first, second, rest));
 }
 
 static inline V
@@ -76,10 +72,9 @@ vector_asin(V x)
     const B high = V_LT(V_SET1(0.5f), size);
     const V quarters = V_SELECT(high, V_SET1(1.0f), V_SET1(0.0f));
     const V by = V_SELECT(high, V_SET1(-2.0f), V_SET1(1.0f));
-    return V_COPYSIGN(arc_sum(quarters, by, arc_of_sine(size, high, true)), x);
+    return V_COPYSIGN(arc_sum(quarters, by, arc_of_sine(size, high)), x);
 }
 
-/* Its results are large beside those of the series, or twice of them. */
 static inline V
 vector_acos(V x)
 {
@@ -87,17 +82,17 @@ vector_acos(V x)
     const B high = V_LT(V_SET1(0.5f), size);
     const V far = V_SELECT(V_LT(x, zero), two, zero);
     const V by = V_COPYSIGN(V_SELECT(high, two, one), V_SELECT(high, x, V_NEG(x)));
-    return arc_sum(V_SELECT(high, far, one), by, arc_of_sine(size, high, false));
+    return arc_sum(V_SELECT(high, far, one), by, arc_of_sine(size, high));
 }
 
-/* From the tangent of 1/2 on less π/4, from tan(3π/8) on less π/2: the tangent of the rest is the
+/* From 1/2 on less π/4, from tan(3π/8) on less π/2: the tangent of the rest is the
  * quotient of (size - 1) and (size + 1), or of -1 and size. */
 static inline V
 vector_atan(V x)
 {
     const V one = V_SET1(1.0f), zero = V_SET1(0.0f), half = V_SET1(0.5f);
     const V size = V_MIN(V_SET1(0x1p60f), V_ABS(x)), up = V_ADD(size, one), down = V_SUB(size, one);
-    const B middle = V_LT(V_SET1(0.5464f), size), high = V_LT(V_SET1(0x1.3504f4p1f), size);
+    const B middle = V_LT(half, size), high = V_LT(V_SET1(0x1.3504f4p1f), size);
     V dividend = V_SELECT(middle, down, size), divisor = V_SELECT(middle, up, one);
     V quarters = V_SELECT(middle, half, zero);
     dividend = V_SELECT(high, V_SET1(-1.0f), dividend);
