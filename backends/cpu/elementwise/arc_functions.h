@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* acos, asin and atan of one vector of f32, in the vocabulary of simd_ops_*.h: about 60 operations
- * on 16 lanes of AVX-512, a third of what f64 takes. An angle is the sum of two floats, of which
+ * on 16 lanes of AVX-512, half of what f64 takes. An angle is the sum of two floats, of which
  * the second has what rounding lost, until the last step rounds it once. Errors are at most 0.51
- * units in the last place. The polynomials are minimax fits of this project. NaN gives NaN. */
+ * units in the last place. The polynomials are weighted fits of this project. NaN gives NaN. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_ARC_FUNCTIONS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ARC_FUNCTIONS_H
 
