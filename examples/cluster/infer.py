@@ -55,7 +55,7 @@ if __name__ == "__main__":
     ray.data.DataContext.get_current().use_datasource_v2 = False    # its listing would wait for a processor of the workers
     tables = any(pathlib.Path(inputs).glob("*.parquet"))
     # A few processes read, not one for each file. Blocks are few, too: each costs a worker some milliseconds.
-    reading = {"num_cpus": 0, "concurrency": options.workers, "override_num_blocks": 8 * options.workers}
+    reading = {"num_cpus": 0, "concurrency": options.workers, "override_num_blocks": 4 * options.workers}
     data = ray.data.read_parquet(inputs, **reading) if tables else ray.data.read_images(inputs, include_paths=True, **reading)
     done = data.map_batches(Worker, fn_constructor_args=(model, results), batch_size=options.batch, batch_format="numpy",
                             zero_copy_batch=True, compute=ray.data.ActorPoolStrategy(size=options.workers), num_cpus=options.cpus)

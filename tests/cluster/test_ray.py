@@ -15,7 +15,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VENV = SOURCE / "build/ray-venv/bin/python"
 EXAMPLE = SOURCE / "examples/cluster"
-N, FILES, WORKERS, BATCH = 10000, 8, 4, 64
+N, FILES, WORKERS, BATCH = 10000, 8, 4, 256
 SHAPE = (3, 32, 32)
 # About a millisecond for each run.
 MODEL = """graph @net(%x: f32[1,3,32,32]) {
