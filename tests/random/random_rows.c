@@ -259,6 +259,8 @@ append_word(Draw *draw, const char *word, GString *out)
         g_string_append_printf(out, "%" G_GINT64_FORMAT, draw->axis);
     } else if (g_str_equal(word, "bool")) {
         g_string_append(out, choose(draw, bools, 2));
+    } else if (g_str_equal(word, "row")) {
+        g_string_append_printf(out, "%u", draw->number);
     } else if (g_str_equal(word, "float")) {
         g_string_append(out, real ? "true" : choose(draw, bools, 2));
     } else if (g_str_equal(word, "keys")) {
