@@ -289,7 +289,7 @@ settle_body(KilnFunction *body, void *data, GError **error)
 {
     Settle *settle = data;
     if (settle->live)
-        kiln_live_add(body, settle->live);
+        kiln_live_add(body, settle->slice.stated, settle->live);
     kiln_shape_slice_add_shapes(&settle->slice, body);
     kiln_shape_slice_add_loops(&settle->slice, body);
     return settle_nodes(body, data, error);
@@ -308,11 +308,11 @@ settle_taken(Settle *settle, KilnNode *node, KilnFunction *branch, GError **erro
 /* An operand of @node, whose types are inferred, decides its shape and is computed from dims that
  * a run finds out, in a way that inference does not follow. */
 static bool
-hangs_on_dims(const KilnNode *node)
+hangs_on_dims(const KilnNode *node, const KilnModule *stated)
 {
     for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (kiln_op_defines_operand(node->op, i) && value && kiln_live_operand(node, i))
+        if (kiln_op_defines_operand(node->op, i) && value && kiln_live_operand(node, i, stated))
             return true;
     }
     return false;
@@ -326,7 +326,8 @@ define_dims(const Settle *settle, KilnNode *node, GError **error)
     if (settle->live && kiln_live_may_be(node->function) &&
         !kiln_concat_define(node, &changed, error))
         return FALSE;
-    if (settle->live && (g_hash_table_contains(settle->live, node) || hangs_on_dims(node))) {
+    if (settle->live &&
+        (g_hash_table_contains(settle->live, node) || hangs_on_dims(node, settle->slice.stated))) {
         if (node->op == KILN_OP_compress)
             return kiln_compress_define(node, error);
         if (!kiln_node_define_by_others(node, error))
@@ -427,7 +428,7 @@ static gboolean
 settle_new(KilnNode *node, const KilnNode *original, void *data, GError **error)
 {
     Settle *settle = data;
-    kiln_live_add_node(node, settle->live);
+    kiln_live_add_node(node, settle->slice.stated, settle->live);
     return settle_copy(node, original, data, error);
 }
 
@@ -480,11 +481,10 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
 }
 
 static gboolean
-settle_types(const KilnCallee *callee, const bool *wanted, GHashTable *live,
-             const KilnTarget *target, GError **error)
+settle_types(const KilnCallee *callee, const KilnModule *stated, const bool *wanted, Settle settle,
+             GError **error)
 {
-    Settle settle = { .target = target, .live = live };
-    kiln_shape_slice_init(&settle.slice, callee, wanted);
+    kiln_shape_slice_init(&settle.slice, callee, stated, wanted);
     gboolean fine = settle_nodes(callee->function, &settle, error);
     settle.moved &= fine;
     if (settle.moved) /* names of dims follow from the names that values have now */
@@ -572,7 +572,7 @@ static GHashTable *
 find_live(const KilnModule *module)
 {
     GHashTable *live = g_hash_table_new(NULL, NULL);
-    kiln_live_add(kiln_module_entry(module), live);
+    kiln_live_add(kiln_module_entry(module), module, live);
     return live;
 }
 
@@ -591,6 +591,7 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
     g_autoptr(GArray) callees = kiln_callees_list(clone);
     g_autofree bool *wanted = kiln_callees_wanted(clone, callees);
     g_autoptr(GHashTable) live = find_live(clone);
+    const Settle settle = { .target = target, .live = live };
     guint n = kiln_module_inputs(clone)->len;
     if (!bind_inputs(clone, callees, bindings, error))
         return NULL;
@@ -598,7 +599,7 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
         const KilnCallee *callee = &g_array_index(callees, KilnCallee, c);
         if (bindings && !bind_values(callee, bindings, n, error))
             return NULL;
-        if (!settle_types(callee, wanted, live, target, error) ||
+        if (!settle_types(callee, module, wanted, settle, error) ||
             (c + 1 < callees->len && !hand_on_results(callee, wanted, callees, error)))
             return NULL;
     }

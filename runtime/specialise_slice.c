@@ -111,11 +111,11 @@ is_same_name(void *name, const char *other)
     return strcmp(name, other) == 0;
 }
 
-/* No input of @module has dim @name: a run finds its number. */
+/* No input of @stated has dim @name: a run finds its number. */
 static bool
-is_found_by_run(void *module, const char *name)
+is_found_by_run(void *stated, const char *name)
 {
-    const GPtrArray *inputs = kiln_module_inputs(module);
+    const GPtrArray *inputs = kiln_module_inputs(stated);
     for (guint i = 0; i < inputs->len; i++) {
         const KilnType *type = &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type;
         for (int d = 0; d < type->rank; d++) {
@@ -128,10 +128,10 @@ is_found_by_run(void *module, const char *name)
 
 /* A run finds out a dim of @type. */
 static bool
-has_live_dim(const KilnType *type, const KilnModule *module)
+has_live_dim(const KilnType *type, const KilnModule *stated)
 {
     for (int d = 0; d < type->rank; d++) {
-        if (type->open[d] && kiln_dim_any_name(type->open[d], is_found_by_run, (void *)module))
+        if (type->open[d] && kiln_dim_any_name(type->open[d], is_found_by_run, (void *)stated))
             return true;
     }
     return false;
@@ -139,7 +139,7 @@ has_live_dim(const KilnType *type, const KilnModule *module)
 
 /* Whether data computes @value: then names are given to its elements in a run. */
 static bool
-is_live(const KilnValue *value, const KilnFunction *function)
+is_live(const KilnValue *value, const KilnFunction *function, const KilnModule *stated)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) work = g_ptr_array_new();
@@ -157,7 +157,7 @@ is_live(const KilnValue *value, const KilnFunction *function)
         if (!at->def)
             continue;
         if (kiln_op_reads_type_only(at->def->op)) {
-            if (has_live_dim(&at->def->operands[0].value->type, function->module))
+            if (has_live_dim(&at->def->operands[0].value->type, stated))
                 return true;
             continue;
         }
@@ -183,16 +183,17 @@ has_ranks(const KilnNode *node)
 
 /* Operand @i of @node, which decides its shape, gets names in a run. */
 bool
-kiln_live_operand(const KilnNode *node, uint32_t i)
+kiln_live_operand(const KilnNode *node, uint32_t i, const KilnModule *stated)
 {
     const KilnValue *value = node->operands[i].value;
     if (!value || value->known || kiln_value_constant(value))
         return false;
     if (node->op == KILN_OP_if) /* of one rank: not where a program for each value follows */
-        return has_ranks(node) ? kiln_live_may_be(node->function) : is_live(value, node->function);
+        return has_ranks(node) ? kiln_live_may_be(node->function)
+                               : is_live(value, node->function, stated);
     return kiln_node_is(node, "compress")
                ? kiln_live_may_be(node->function)
-               : kiln_op_defines_operand(node->op, i) && is_live(value, node->function);
+               : kiln_op_defines_operand(node->op, i) && is_live(value, node->function, stated);
 }
 
 void
@@ -201,7 +202,7 @@ kiln_shape_slice_add_shapes(KilnShapeSlice *slice, const KilnFunction *function)
     kiln_foreach_node (node, function) {
         uint32_t operands = kiln_op_info(node->op)->shape_operands;
         for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
-            if ((operands >> i & 1) && !kiln_live_operand(node, i))
+            if ((operands >> i & 1) && !kiln_live_operand(node, i, slice->stated))
                 mark_backwards(slice, node->operands[i].value, true);
         }
         kiln_foreach_region (region, node)
@@ -210,22 +211,22 @@ kiln_shape_slice_add_shapes(KilnShapeSlice *slice, const KilnFunction *function)
 }
 
 void
-kiln_live_add_node(KilnNode *node, GHashTable *live)
+kiln_live_add_node(KilnNode *node, const KilnModule *stated, GHashTable *live)
 {
     uint32_t operands = kiln_op_info(node->op)->shape_operands;
     for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
-        if ((operands >> i & 1) && kiln_live_operand(node, i))
+        if ((operands >> i & 1) && kiln_live_operand(node, i, stated))
             g_hash_table_add(live, node);
     }
     kiln_foreach_region (region, node)
-        kiln_live_add(region, live);
+        kiln_live_add(region, stated, live);
 }
 
 void
-kiln_live_add(const KilnFunction *function, GHashTable *live)
+kiln_live_add(const KilnFunction *function, const KilnModule *stated, GHashTable *live)
 {
     kiln_foreach_node (node, function)
-        kiln_live_add_node(node, live);
+        kiln_live_add_node(node, stated, live);
 }
 
 /* Loops and branches come after what shapes hang on: the values of inputs that decide how often one
@@ -244,11 +245,13 @@ kiln_shape_slice_add_loops(KilnShapeSlice *slice, const KilnFunction *function)
 
 /* Results that others need to be known are walked back from, too: @wanted, by number. */
 void
-kiln_shape_slice_init(KilnShapeSlice *slice, const KilnCallee *callee, const bool *wanted)
+kiln_shape_slice_init(KilnShapeSlice *slice, const KilnCallee *callee, const KilnModule *stated,
+                      const bool *wanted)
 {
     const KilnFunction *function = callee->function;
     const KilnNode *results = kiln_function_return(function);
     slice->function = function;
+    slice->stated = stated;
     slice->nodes = g_hash_table_new(NULL, NULL);
     slice->arguments = g_new0(bool, function->arguments->len + 1);
     kiln_shape_slice_add_shapes(slice, function);
@@ -275,7 +278,7 @@ kiln_callees_wanted(const KilnModule *module, const GArray *callees)
     for (guint c = callees->len; c-- > 0;) {
         const KilnCallee *callee = &g_array_index(callees, KilnCallee, c);
         KilnShapeSlice slice;
-        kiln_shape_slice_init(&slice, callee, wanted);
+        kiln_shape_slice_init(&slice, callee, module, wanted);
         for (guint i = 0; i < callee->function->arguments->len; i++)
             wanted[kiln_callee_number(callee, i)] |= slice.arguments[i];
         kiln_shape_slice_clear(&slice);

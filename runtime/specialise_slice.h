@@ -19,8 +19,9 @@ typedef struct {
  * subgraphs run. Walking backwards stops where a value depends on a type alone. */
 typedef struct {
     const KilnFunction *function;
-    GHashTable *nodes; /* KilnNode*, of subgraphs too; looked up, never iterated */
-    bool *arguments;   /* of the function, by index: those of subgraphs are not known ahead */
+    const KilnModule *stated; /* whose inputs have the names of all dims that no run finds */
+    GHashTable *nodes;        /* KilnNode*, of subgraphs too; looked up, never iterated */
+    bool *arguments; /* of the function, by index: those of subgraphs are not known ahead */
 } KilnShapeSlice;
 
 /** In the order of their calls: a GArray of KilnCallee. */
@@ -30,8 +31,10 @@ bool *kiln_callees_wanted(const KilnModule *module, const GArray *callees);
 /** The number of @argument among all values. */
 uint32_t kiln_callee_number(const KilnCallee *callee, guint argument);
 
-/** Results that others need to be known are walked back from, too: @wanted, by number. */
-void kiln_shape_slice_init(KilnShapeSlice *slice, const KilnCallee *callee, const bool *wanted);
+/** Results that others need to be known are walked back from, too: @wanted, by number. @stated is
+ * the model before its inputs were bound: types that are not settled yet have its names. */
+void kiln_shape_slice_init(KilnShapeSlice *slice, const KilnCallee *callee,
+                           const KilnModule *stated, const bool *wanted);
 void kiln_shape_slice_clear(KilnShapeSlice *slice);
 /** Adds what shapes of @function, a subgraph, hang on. */
 void kiln_shape_slice_add_shapes(KilnShapeSlice *slice, const KilnFunction *function);
@@ -41,10 +44,10 @@ void kiln_shape_slice_add_loops(KilnShapeSlice *slice, const KilnFunction *funct
 /** False where a run finds no dims of @function. */
 bool kiln_live_may_be(const KilnFunction *function);
 /** Operand @i of @node, which decides its shape, gets names in a run. */
-bool kiln_live_operand(const KilnNode *node, uint32_t i);
+bool kiln_live_operand(const KilnNode *node, uint32_t i, const KilnModule *stated);
 /** Adds @node, and nodes of its subgraphs, if they have such operands. */
-void kiln_live_add_node(KilnNode *node, GHashTable *live);
+void kiln_live_add_node(KilnNode *node, const KilnModule *stated, GHashTable *live);
 /** Adds the nodes of @function and its subgraphs that have such operands. */
-void kiln_live_add(const KilnFunction *function, GHashTable *live);
+void kiln_live_add(const KilnFunction *function, const KilnModule *stated, GHashTable *live);
 
 #endif
