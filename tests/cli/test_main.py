@@ -38,7 +38,7 @@ class Commands(CliTest):
             self.assertIn("Exit status: 0 ok, 1 failed, 2 wrong usage, 3 unsupported operators, 4 mismatch, 5 some inputs of a batch failed.", text)
 
     def test_version_names_version_compiler_and_kernels(self):
-        self.assertRegex(self.kiln("--version"), r"^kiln \d+\.\d+\.\d+, .+, .+ kernels\n$")
+        self.assertRegex(self.kiln("--version"), r"^kiln \d+\.\d+\.\d+, .+, .+ kernels, (oneDNN [\d.]+|without oneDNN)\n$")
 
     def test_unknown_commands_are_usage(self):
         for name in ("frobnicate", "", "--no-such-option"):
