@@ -249,6 +249,16 @@ shift_of(const KilnCpuConv *c, int64_t t)
     return s;
 }
 
+/* Weight @t of @weights, which lie at any byte address; NULL: all are 1. */
+static float
+weight_of(const float *weights, int64_t t)
+{
+    float weight = 1;
+    if (weights)
+        memcpy(&weight, weights + t, sizeof weight);
+    return weight;
+}
+
 /* Add the contributions of a row of taps: those of the first at @in, others @step floats on.
    @weights: of the taps, or NULL. */
 static void
@@ -259,7 +269,7 @@ add_rows(const GatherJob *job, const float *in, int64_t step, const float *weigh
         const Shift s = t < SHIFTS ? job->shifts[t] : shift_of(c, t);
         if (s.lo < s.hi)
             job->kernels->add(ways + s.way * job->pitch + s.place + s.lo, in + s.lo,
-                              weights ? weights[t] : 1, s.hi - s.lo);
+                              weight_of(weights, t), s.hi - s.lo);
     }
 }
 
