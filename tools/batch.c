@@ -138,21 +138,26 @@ write_outputs(const Work *work, KilnExecution *execution, const KilnBatchItem *i
 }
 
 static void
-run_item(Work *work, KilnExecution *execution, KilnBatchItem *item)
+run_item(const Work *work, KilnExecution *execution, KilnBatchItem *item)
 {
     g_autoptr(GError) error = NULL;
     guint n_shared = execution->views->len;
-    gboolean fine =
-        !item->failure && kiln_checkpoint(&error) && bind_item(work, execution, item, &error) &&
-        kiln_execution_run(execution, 1, &error) && write_outputs(work, execution, item, &error);
+    if (kiln_checkpoint(&error) && bind_item(work, execution, item, &error) &&
+        kiln_execution_run(execution, 1, &error))
+        write_outputs(work, execution, item, &error);
     g_ptr_array_set_size(execution->views, (int)n_shared);
     if (error)
         item->failure = g_str_has_prefix(error->message, item->name)
                             ? g_strdup(error->message)
                             : g_strdup_printf("%s: %s", item->name, error->message);
+}
+
+static void
+count_item(Work *work, const KilnBatchItem *item)
+{
     pthread_mutex_lock(&work->lock);
-    work->counts.done += fine;
-    work->counts.failed += !fine;
+    work->counts.done += !item->failure;
+    work->counts.failed += item->failure != NULL;
     pthread_mutex_unlock(&work->lock);
 }
 
@@ -174,9 +179,14 @@ run_items(void *data)
     {
         g_auto(KilnExecution) execution = { 0 };
         KilnBatchItem *item;
-        if (open_session(work, &execution, &error)) {
-            while ((item = next_item(work)))
+        bool open = false; /* with the first item that was found whole */
+        while (!error && (item = next_item(work))) {
+            if (!item->failure && !open)
+                open = open_session(work, &execution, &error);
+            if (!item->failure && open)
                 run_item(work, &execution, item);
+            if (!error)
+                count_item(work, item);
         }
     }
     kiln_budget_leave(before);

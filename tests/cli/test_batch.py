@@ -198,6 +198,13 @@ class Batch(CliTest):
         self.assertEqual(self.batch(model, "--batch-of", "list", "-o", "out", status=PARTIAL), "3 inputs: 2 done, 0 skipped, 1 failed")
         self.assertIn(b"missing.npy\tmissing\tmissing.npy: ", self.results()["failures.tsv"])
 
+    def test_inputs_of_which_none_is_whole(self):
+        """The failure of each is told, not that of a session that nothing needs."""
+        model = self.write("relu.kiln", RELU)
+        (self.dir / "in/a").mkdir(parents=True)
+        text = self.kiln_err("run", model, "--batch-of", "in", "-o", "out", status=PARTIAL)
+        self.assertIn("in/a: expected files called input_0.pb", text)
+
     def test_what_is_wrong_before_the_work(self):
         """Nothing is written then."""
         relu, add, folder = self.write("relu.kiln", RELU), self.write("add.kiln", ADD), self.inputs(2)
