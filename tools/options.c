@@ -305,7 +305,9 @@ load_operators(const KilnOptions *options, GError **error)
         return FALSE;
     for (char **name = options->pipelines; name && *name; name++) {
         const KilnPipelineSource source = { .name = *name };
-        g_autoptr(KilnPipeline) pipeline = kiln_pipeline_open(&source, NULL);
+        KilnPipeline *pipeline = kiln_pipeline_open(&source, NULL);
+        if (pipeline)
+            kiln_pipeline_unref(pipeline);
     }
     return TRUE;
 }

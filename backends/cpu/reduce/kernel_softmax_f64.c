@@ -4,7 +4,6 @@
  * innermost dim, else along columns. Operands: result, data. */
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/typed.h"
-#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
