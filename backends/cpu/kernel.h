@@ -60,4 +60,36 @@ cpu_all_plain(const KilnInstr *instr, KilnDType dtype)
     return true;
 }
 
+/** The extents around @axis, which may count from the end: their products in front of it and behind
+ * it, and its own. */
+typedef struct {
+    int64_t outer, axis, inner;
+} CpuAround;
+
+static inline CpuAround
+cpu_around(const KilnType *type, int64_t axis)
+{
+    const int at = (int)(axis < 0 ? axis + type->rank : axis);
+    CpuAround around = { 1, 1, 1 };
+    for (int d = 0; d < type->rank; d++)
+        *(d < at ? &around.outer : d == at ? &around.axis : &around.inner) *= type->dims[d];
+    return around;
+}
+
+/** The bits of infinity of @dtype, one of the floats of 16 bits or more. */
+static inline uint64_t
+cpu_infinity_bits(KilnDType dtype)
+{
+    switch (dtype) {
+    case KILN_DTYPE_f16:
+        return 0x7c00;
+    case KILN_DTYPE_bf16:
+        return 0x7f80;
+    case KILN_DTYPE_f32:
+        return 0x7f800000;
+    default:
+        return UINT64_C(0x7ff0000000000000);
+    }
+}
+
 #endif

@@ -232,21 +232,19 @@ close_one(const Induction *x, GError **error)
 }
 
 static gboolean
-close_all(KilnPassContext *context, KilnNode *node, bool *changed, GError **error)
+close_all(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
 {
-    Induction x = { .context = context };
-    if (!kiln_loop_view(node, &x.loop))
-        return TRUE;
+    Induction x = { .context = context, .loop = *loop };
     for (uint32_t k = 0; k < x.loop.carried; k++) {
         x.k = k;
         x.start = kiln_loop_operand(&x.loop, k);
         x.argument = kiln_loop_argument(&x.loop, k);
         x.next = kiln_loop_returned(&x.loop, k);
-        x.result = &node->results[k];
+        x.result = &loop->node->results[k];
         if (!may_close(&x))
             continue;
         kiln_pass_note(context, x.step ? rule : "close-counter", "%s of %s", x.argument->name,
-                       kiln_node_label(node));
+                       kiln_node_label(loop->node));
         *changed = true;
         if (!close_one(&x, error))
             return FALSE;
@@ -260,12 +258,5 @@ gboolean
 kiln_pass_close_loop_inductions(KilnFunction *function, KilnPassContext *context, bool *changed,
                                 GError **error)
 {
-    *changed = false;
-    if (!function->n_region_nodes)
-        return TRUE;
-    kiln_foreach_node_safe (node, function) {
-        if (!close_all(context, node, changed, error))
-            return FALSE;
-    }
-    return TRUE;
+    return kiln_loops_visit(function, context, close_all, changed, error);
 }

@@ -366,22 +366,21 @@ raise_state(KilnPassContext *context, const KilnLoopView *loop, uint32_t k, bool
     return raise_one(&r, error);
 }
 
+static gboolean
+raise_all(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+{
+    for (uint32_t k = 0; k < loop->carried; k++) {
+        if (!raise_state(context, loop, k, changed, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 GRAPH_PASS(raise_linear_attention);
 
 gboolean
 kiln_pass_raise_linear_attention(KilnFunction *function, KilnPassContext *context, bool *changed,
                                  GError **error)
 {
-    KilnLoopView loop;
-    *changed = false;
-    if (!function->n_region_nodes)
-        return TRUE;
-    kiln_foreach_node_safe (node, function) {
-        const bool loops = kiln_loop_view(node, &loop);
-        for (uint32_t k = 0; loops && k < loop.carried; k++) {
-            if (!raise_state(context, &loop, k, changed, error))
-                return FALSE;
-        }
-    }
-    return TRUE;
+    return kiln_loops_visit(function, context, raise_all, changed, error);
 }

@@ -445,22 +445,21 @@ raise_cell(KilnPassContext *context, const KilnLoopView *loop, uint32_t h, bool 
     return raise_one(&cell, error);
 }
 
+static gboolean
+raise_all(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+{
+    for (uint32_t k = 0; k < loop->carried; k++) {
+        if (!raise_cell(context, loop, k, changed, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 GRAPH_PASS(raise_recurrent);
 
 gboolean
 kiln_pass_raise_recurrent(KilnFunction *function, KilnPassContext *context, bool *changed,
                           GError **error)
 {
-    KilnLoopView loop;
-    *changed = false;
-    if (!function->n_region_nodes)
-        return TRUE;
-    kiln_foreach_node_safe (node, function) {
-        const bool loops = kiln_loop_view(node, &loop);
-        for (uint32_t h = 0; loops && h < loop.carried; h++) {
-            if (!raise_cell(context, &loop, h, changed, error))
-                return FALSE;
-        }
-    }
-    return TRUE;
+    return kiln_loops_visit(function, context, raise_all, changed, error);
 }

@@ -378,20 +378,17 @@ raise_maps(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GE
     return TRUE;
 }
 
+static gboolean
+raise_all(KilnPassContext *context, const KilnLoopView *loop, bool *changed, GError **error)
+{
+    return raise_states(context, loop, changed, error) && raise_maps(context, loop, changed, error);
+}
+
 GRAPH_PASS(raise_scans);
 
 gboolean
 kiln_pass_raise_scans(KilnFunction *function, KilnPassContext *context, bool *changed,
                       GError **error)
 {
-    KilnLoopView loop;
-    *changed = false;
-    if (!function->n_region_nodes)
-        return TRUE;
-    kiln_foreach_node_safe (node, function) {
-        if (kiln_loop_view(node, &loop) && (!raise_states(context, &loop, changed, error) ||
-                                            !raise_maps(context, &loop, changed, error)))
-            return FALSE;
-    }
-    return TRUE;
+    return kiln_loops_visit(function, context, raise_all, changed, error);
 }

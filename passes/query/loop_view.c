@@ -5,6 +5,21 @@
 #include "graph/node.h"
 #include "graph/op/flow.h"
 
+gboolean
+kiln_loops_visit(KilnFunction *function, KilnPassContext *context, KilnLoopVisit visit,
+                 bool *changed, GError **error)
+{
+    KilnLoopView loop;
+    *changed = false;
+    if (!function->n_region_nodes)
+        return TRUE;
+    kiln_foreach_node_safe (node, function) {
+        if (kiln_loop_view(node, &loop) && !visit(context, &loop, changed, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 double
 kiln_likely_bytes(const KilnType *type)
 {

@@ -11,6 +11,7 @@
 
 #include "graph/graph.h"
 #include "graph/type.h"
+#include "passes/pass.h"
 
 typedef struct {
     KilnNode *node;
@@ -21,6 +22,14 @@ typedef struct {
     uint32_t scanned; /* operands */
 } KilnLoopView;
 
+/** What a pass does with a loop. */
+typedef gboolean (*KilnLoopVisit)(KilnPassContext *context, const KilnLoopView *loop, bool *changed,
+                                  GError **error);
+
+/** Calls @visit for each loop and scan of @function that is whole. *@changed tells if one changed.
+ */
+gboolean kiln_loops_visit(KilnFunction *function, KilnPassContext *context, KilnLoopVisit visit,
+                          bool *changed, GError **error);
 /** Bytes of @type with likely numbers in place of open dims, for costs. */
 double kiln_likely_bytes(const KilnType *type);
 /** True where @node, or a node of its subgraphs, does more than give results. */

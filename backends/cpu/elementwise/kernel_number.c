@@ -366,21 +366,6 @@ run_bits(const void *data, const KilnCpuRun *run)
            b->high);
 }
 
-static uint64_t
-infinity_of(KilnDType dtype)
-{
-    switch (dtype) {
-    case KILN_DTYPE_f16:
-        return 0x7c00;
-    case KILN_DTYPE_bf16:
-        return 0x7f80;
-    case KILN_DTYPE_f32:
-        return 0x7f800000;
-    default:
-        return UINT64_C(0x7ff0000000000000);
-    }
-}
-
 bool
 kiln_cpu_float_bits_supports(const KilnInstr *instr)
 {
@@ -394,7 +379,7 @@ kiln_cpu_float_bits(const KilnKernelArgs *args)
     const KilnInstr *instr = args->instr;
     const KilnType *type = cpu_type(instr, 1);
     const size_t size = kiln_dtype_size(type->dtype);
-    const uint64_t sign = UINT64_C(1) << (8 * size - 1), infinity = infinity_of(type->dtype);
+    const uint64_t sign = UINT64_C(1) << (8 * size - 1), infinity = cpu_infinity_bits(type->dtype);
     const KilnCpuTypedRows *rows = kiln_cpu_typed(KILN_CPU_ISA_AUTO);
     Bits bits = { .row = rows->bits[size == 2   ? 0
                                     : size == 4 ? 1

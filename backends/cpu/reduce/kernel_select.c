@@ -40,19 +40,17 @@ static Select
 select_of(const KilnKernelArgs *args, uint32_t operand, int64_t axis, KilnCpuKeyOrder order)
 {
     const KilnType *type = cpu_type(args->instr, operand);
-    const int at = (int)(axis < 0 ? axis + type->rank : axis);
+    const CpuAround around = cpu_around(type, axis);
     Select s = { .rows = kiln_cpu_select(),
                  .dtype = type->dtype,
                  .order = order,
                  .size = kiln_dtype_size(type->dtype),
                  .from = args->data[operand],
-                 .outer = 1,
-                 .extent = 1,
-                 .inner = 1 };
+                 .outer = around.outer,
+                 .extent = around.axis,
+                 .inner = around.inner };
     s.keys = s.rows->keys[type->dtype];
     s.wide = s.size == 8;
-    for (int d = 0; d < type->rank; d++)
-        *(d < at ? &s.outer : d == at ? &s.extent : &s.inner) *= type->dims[d];
     return s;
 }
 

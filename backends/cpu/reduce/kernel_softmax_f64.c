@@ -123,19 +123,17 @@ static const char *
 softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
 {
     const KilnType *type = cpu_type(args->instr, 1);
+    const CpuAround around = cpu_around(type, axis);
     const KilnCpuFoldRows *folds = kiln_cpu_folds();
     Softmax s = { .typed = kiln_cpu_typed(KILN_CPU_ISA_AUTO),
                   .largest = folds->row[KILN_CPU_FOLD_max][KILN_DTYPE_f64],
                   .sum = folds->row[KILN_CPU_FOLD_sum][KILN_DTYPE_f64],
                   .logarithm = logarithm,
-                  .outer = 1,
-                  .axis = 1,
-                  .inner = 1,
+                  .outer = around.outer,
+                  .axis = around.axis,
+                  .inner = around.inner,
                   .in = args->data[1],
                   .out = args->data[0] };
-    const int at = (int)(axis < 0 ? axis + type->rank : axis);
-    for (int d = 0; d < type->rank; d++)
-        *(d < at ? &s.outer : d == at ? &s.axis : &s.inner) *= type->dims[d];
     if (kiln_type_elements(type) == 0)
         return NULL;
     s.bundle = units_per_task(TASK_ELEMENTS, s.axis);

@@ -21,21 +21,6 @@ typedef struct {
     int64_t n;
 } Sorted;
 
-static uint64_t
-infinity_of(KilnDType dtype)
-{
-    switch (dtype) {
-    case KILN_DTYPE_f16:
-        return 0x7c00;
-    case KILN_DTYPE_bf16:
-        return 0x7f80;
-    case KILN_DTYPE_f32:
-        return 0x7f800000;
-    default:
-        return UINT64_C(0x7ff0000000000000);
-    }
-}
-
 /* Of negative numbers all bits are turned, of others the sign. Zeros are equal, and so are NaNs. */
 static inline uint64_t
 key_of_float(uint64_t bits, uint64_t sign, uint64_t infinity)
@@ -49,7 +34,7 @@ static void
 fill_keys(Sorted *s, KilnDType dtype, const void *data)
 {
     const size_t size = kiln_dtype_size(dtype);
-    const uint64_t sign = UINT64_C(1) << (8 * size - 1), infinity = infinity_of(dtype);
+    const uint64_t sign = UINT64_C(1) << (8 * size - 1), infinity = cpu_infinity_bits(dtype);
     const uint64_t turned = kiln_dtype_is_signed(dtype) ? sign : 0;
     const bool is_float = kiln_dtype_is_float(dtype);
 #define FILL(T)                                                                                    \
