@@ -47,7 +47,7 @@ def write(path, array):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs=3, metavar="PATH", help="MODEL, INPUTS and RESULTS")
-    for name, kind, value in (("workers", int, 4), ("cpus", float, 1), ("batch", int, 64)):
+    for name, kind, value in (("workers", int, 4), ("cpus", float, 1), ("batch", int, 256)):
         parser.add_argument(f"--{name}", type=kind, default=value)
     options = parser.parse_args()
     model, inputs, results = options.paths
