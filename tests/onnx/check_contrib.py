@@ -18,7 +18,7 @@ import tempfile
 BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 PACKAGES = ("onnx", "onnxruntime")
 FAMILIES = ("contrib_attention", "contrib_nchwc", "contrib_quantized", "contrib_others", "contrib_moe", "contrib_gates",
-            "contrib_tokens", "contrib_items", "contrib_search", "contrib_graphics")
+            "contrib_tokens", "contrib_items", "contrib_search", "contrib_pairs", "contrib_graphics")
 WAYS = ((), ("--pipeline", "none", "--backend", "ref"))
 
 

@@ -6,25 +6,17 @@ import onnx
 from contrib_case import DOMAINS, Case, Draw
 from onnx import TensorProto, helper, numpy_helper
 
-FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
+FLOAT, HALF, INT32 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT32
 HEADS, SIZE, WORDS, LONGEST = 2, 4, 11, 40
 PAD, END = 0, 1
+BATCH = "xwad"  # operands with a row for each sample
 
 
-class Decoder:
-    """(input_ids, position_ids, attention_mask, past_0, …) to (logits, present_0, …)."""
+class Nodes:
+    """Nodes and weights of a graph."""
 
-    def __init__(self, draw, layers=1, words=WORDS, less=0):
-        self.nodes, self.weights, self.layers, self.words = [], [], layers, words
-        self.draw, hidden = draw, HEADS * SIZE
-        table = self.weight("table", draw.floats(words, hidden))
-        x = self.add("Add", self.add("Gather", table, "input_ids"), self.add("Gather", self.weight("places", draw.floats(LONGEST, hidden)), "position_ids"))
-        bias = self.bias()
-        for layer in range(layers):
-            x = self.attend(x, bias, layer, hidden)
-        logits = self.add("MatMul", x, self.add("Transpose", table, perm=[1, 0]))
-        never = (np.where(np.arange(words) == PAD, -1e4, 0) - less).astype(np.float32)
-        self.nodes.append(helper.make_node("Add", [logits, self.weight("never", never)], ["logits"]))
+    def __init__(self):
+        self.nodes, self.weights = [], []
 
     def weight(self, name, array):
         self.weights.append(numpy_helper.from_array(np.asarray(array), f"{name}_{len(self.weights)}"))
@@ -41,6 +33,25 @@ class Decoder:
     def extent(self, of, dim):
         return self.add("Gather", self.add("Shape", of), self.weight("dim", np.int64(dim)))
 
+
+class Decoder(Nodes):
+    """(input_ids, position_ids, attention_mask, past_0, …) to (logits, present_0, …). @cut: how many words have logits.
+    @size: of the weights. Logits grow with it, and scores round as logits do."""
+
+    def __init__(self, draw, layers=1, words=WORDS, less=0, cut=None, size=1):
+        super().__init__()
+        self.layers, self.words, self.draw, self.size, hidden = layers, words, draw, np.float32(size), HEADS * SIZE
+        table = self.weight("table", self.size * draw.floats(words, hidden))
+        x = self.add("Add", self.add("Gather", table, "input_ids"), self.add("Gather", self.weight("places", self.size * draw.floats(LONGEST, hidden)), "position_ids"))
+        bias = self.bias()
+        for layer in range(layers):
+            x = self.attend(x, bias, layer, hidden)
+        logits = self.add("MatMul", x, self.add("Transpose", table, perm=[1, 0]))
+        never = (np.where(np.arange(words) == PAD, -1e4, 0) - less).astype(np.float32)
+        logits, self.words = self.add("Add", logits, self.weight("never", never)), cut or words
+        cut = (self.ints(0), self.ints(self.words), self.ints(2))
+        self.nodes.append(helper.make_node("Slice", [logits, *cut], ["logits"]))
+
     def bias(self):
         """[rows, 1, tokens, all tokens]: a great negative number for tokens that are masked, and those that come later."""
         zero, one = self.weight("zero", np.int64(0)), self.weight("one", np.int64(1))
@@ -51,7 +62,7 @@ class Decoder:
         return self.add("Where", self.add("And", mask, seen), self.weight("no", np.float32(0)), self.weight("far", np.float32(-1e4)))
 
     def attend(self, x, bias, layer, hidden):
-        product = self.add("MatMul", x, self.weight("in", self.draw.floats(hidden, 3 * hidden)))
+        product = self.add("MatMul", x, self.weight("in", self.size * self.draw.floats(hidden, 3 * hidden)))
         parts = [f"part{layer}_{i}" for i in range(3)]
         self.nodes.append(helper.make_node("Split", [product], parts, axis=-1))
         heads = self.ints(0, 0, HEADS, SIZE)
@@ -64,7 +75,7 @@ class Decoder:
         scores = self.add("Softmax", self.add("Add", self.add("Mul", scores, self.weight("scale", np.float32(0.5))), bias), axis=-1)
         y = self.add("Transpose", self.add("MatMul", scores, both[1]), perm=[0, 2, 1, 3])
         y = self.add("Reshape", y, self.ints(0, 0, hidden))
-        return self.add("Add", x, self.add("MatMul", y, self.weight("out", self.draw.floats(hidden, hidden))))
+        return self.add("Add", x, self.add("MatMul", y, self.weight("out", self.size * self.draw.floats(hidden, hidden))))
 
     def graph(self, name="decoder"):
         inputs = [helper.make_tensor_value_info(one, INT32, ["rows", length]) for one, length in
@@ -76,16 +87,21 @@ class Decoder:
 
 
 class Search(Case):
-    """A search with @decoder."""
+    """A search with @decoder. @length: the tokens of the prompt of a beam search, if they are not those of operand 0.
+    @half: scores that are results are f16."""
 
-    def __init__(self, label, operator, operands, decoder, results=("y",), dims=None, **attributes):
-        super().__init__(label, operator, operands, results, types={"y": INT32, "z": FLOAT}, dims=dims, decoder=decoder.graph(),
+    def __init__(self, label, operator, operands, decoder, results=("y",), dims=None, length=None, half=False, **attributes):
+        power = [operand[1] for operand in operands[5:6] if operand and operator.endswith("BeamSearch")]
+        self.rules = dict(length=length or operands[0][1].shape[1], power=float(power[0][0]) if power else 1,
+                          early=attributes.get("early_stopping", 0))
+        super().__init__(label, operator, operands, results, types={"y": INT32, **{name: HALF if half else FLOAT for name in results[1:]}}, dims=dims, decoder=decoder.graph() if isinstance(decoder, Decoder) else decoder,
                          pad_token_id=PAD, eos_token_id=END, **attributes)
 
     def run(self, model, feeds):
         """What ONNX Runtime computes. It leaves undefined what follows where all sequences have ended; the decoder never gives
         PAD. Whether a beam search is over depends on other samples there (of its batch), so each sample is searched alone."""
-        if model.graph.node[0].op_type != "BeamSearch":
+        node = model.graph.node[0]
+        if not node.op_type.endswith("BeamSearch"):
             results, length = Case.run(model, feeds), feeds["x"].shape[1]
             ended = np.all(results[0][:, length:] == PAD, axis=0)
             self.defined[0] = np.arange(results[0].shape[1]) <= length + (np.argmax(ended) if ended.any() else ended.size)
@@ -93,11 +109,38 @@ class Search(Case):
         alone = onnx.ModelProto()
         alone.CopyFrom(model)
         for info in alone.graph.input:
-            for dim in info.type.tensor_type.shape.dim[:1] if info.name in "xw" else ():
+            for dim in info.type.tensor_type.shape.dim[:1] if info.name in BATCH else ():
                 dim.dim_value = 1
-        parts = [Case.run(alone, {name: array[i:i + 1] if name in "xw" else array for name, array in feeds.items()})
+        parts = [Case.run(alone, {name: array[i:i + 1] if name in BATCH else array for name, array in feeds.items()})
                  for i in range(len(feeds["x"]))]
-        return [np.concatenate(part) for part in zip(*parts)]
+        names = [name for name in node.output if name]
+        if "u" in names:
+            self.specify(names.index("u"), [part[names.index("u")][:, 0] for part in parts])
+        return [np.concatenate(part, axis=1 if name == "u" else 0) for name, *part in zip(names, *parts)]
+
+    def specify(self, i, scores):
+        """The steps of each sample of which result @i has @scores, [steps, beams, words], before the sample is done."""
+        self.defined[i] = np.zeros((len(scores[0]), len(scores), 1, 1), bool)
+        for sample, each in enumerate(scores):
+            self.defined[i][:steps_of(each, **self.rules), sample] = True
+
+
+def steps_of(scores, length, power, early):
+    """How many steps a sample takes until it is done. @length: the tokens of the prompt."""
+    beams, words = scores.shape[1:]
+    ended = []
+    for step, row in enumerate(scores.reshape(len(scores), -1)):
+        best, divisor, going = np.argsort(-row, kind="stable")[:2 * beams], (length + step) ** power, 0
+        for rank, at in enumerate(best):
+            if at % words != END:
+                going += 1
+            elif rank < beams:
+                ended = sorted([*ended, row[at] / divisor])[-beams:]
+            if going == beams:
+                break
+        if len(ended) == beams and (early or ended[0] >= row[best[0]] / divisor):
+            return step + 1
+    return len(scores)
 
 
 def number(name, value, dtype=np.int32):
@@ -124,7 +167,6 @@ def greedy():
         yield Search(f"attention {seed}", "GreedySearch", [prompt, longest, None, None, None, None, ("a", (padded > 0).astype(np.int32))], decoder)
         other = Decoder(draw, layers=1 + seed % 2)
         yield Search(f"other first {seed}", "GreedySearch", [prompt, longest], decoder, init_decoder=other.graph("first"))
-        yield Search(f"number of words {seed}", "GreedySearch", [prompt, longest], decoder, vocab_size=WORDS)
     draw = Draw(7)
     for seed in range(5):
         decoder = Decoder(draw, words=5)
@@ -148,10 +190,32 @@ def samples():
                      presence_penalty=3.5, expected=plain.run(plain.model, plain.feeds), defined=plain.defined, **one)
 
 
+def narrow():
+    """vocab_size, below the number of logits: those of other words do not count. ONNX Runtime's kernels for processors take
+    the logits for rows of vocab_size numbers, so a decoder that gives no others has what is expected. All words have one, too."""
+    words = WORDS - 3
+    kinds = (("GreedySearch", {}), ("Sampling", dict(top_p=1e-6, min_tokens_to_keep=1)), ("BeamSearch", {}))
+    for seed, (operator, more) in ((seed, kind) for seed in range(4) for kind in kinds):
+        batch, length = ((1, 1), (1, 4), (3, 4), (3, 1))[seed]
+        draw = Draw(seed)
+        prompt = "x", draw.ints(2, words, (batch, length), np.int32)
+        masks = ("v", draw.ints(0, 4, words, np.int32)), ("w", draw.ints(0, 3, (batch, words), np.int32))
+        rest = [number("n", 3), number("k", 2), number("q", 1, np.float32)] if operator == "BeamSearch" else []
+        results = ("y", "z", "u") if rest else ("y",)
+        for label, operands in (("plain", ()), ("masks", (number("p", 1.4, np.float32), *masks))):
+            operands = [prompt, number("l", 10), number("m", 6), *rest, *operands]
+            cut = Search("", operator, operands, Decoder(Draw(seed), cut=words), results=results, **more)
+            expected = cut.run(cut.model, cut.feeds)
+            yield Search(f"narrow {label} {seed}", operator, operands, Decoder(Draw(seed)), results=results, vocab_size=words,
+                         expected=expected, defined=cut.defined, **more)
+        yield Search(f"number of words {seed}", operator, [prompt, number("l", 9), number("m", 0), *rest], Decoder(Draw(seed)),
+                     results=results, vocab_size=WORDS, **more)
+
+
 def beams():
     draw = Draw(1)
     for seed in range(6):
-        decoder = Decoder(draw, layers=1 + seed % 2, words=WORDS if seed % 3 else 6)
+        decoder = Decoder(draw, layers=1 + seed % 2, words=WORDS if seed % 3 else 6, size=0.5)
         prompt = draw.ints(2, decoder.words, (1 + seed % 3, 3), np.int32)
         masks = ("v", draw.ints(0, 4, decoder.words, np.int32)), ("w", draw.ints(0, 3, (len(prompt), decoder.words), np.int32))
         prompt[:1, :seed % 3] = PAD
@@ -160,15 +224,22 @@ def beams():
             counts = number("n" if seed % 2 else "n!", n), number("k" if seed % 2 else "k!", kept)
             make = lambda label, *operands, **more: Search(
                 f"{label}, {kept} of {n}, {seed}", "BeamSearch", [("x", prompt), longest, operands[0], *counts, *operands[1:]], decoder,
-                results=("y", "z"), dims={"x": ["b", "s"]} if seed % 4 == 3 else None, **more)
+                results=("y", "z", "u"), dims={"x": ["b", "s"]} if seed % 4 == 3 else None, **more)
             none, one = number("m", 0), number("q", 1, np.float32)  # ONNX Runtime requires them
             yield make("plain", none, one)
             yield make("power", none, number("q", (0.5, 2, 0, -1)[seed % 4], np.float32))
             yield make("early", none, one, early_stopping=1)
-            yield make("all", number("m", 7), one, penalty, *masks, no_repeat_ngram_size=(0, 2, 3, 4)[seed % 4], early_stopping=seed % 2)
+            yield make("all", number("m", 7), one, penalty, *masks, no_repeat_ngram_size=1 + seed % 4, early_stopping=seed % 2)
+            yield make("words once", none, one, no_repeat_ngram_size=1)
+            mask = "a", (prompt > 2).astype(np.int32) | (np.arange(3) == 2)
+            yield make("attention", none, one, None, None, None, mask)
+            other = Decoder(Draw(seed), layers=decoder.layers, words=decoder.words, size=0.5)
+            yield make("other first", none, one, init_decoder=other.graph("first"))
+            yield make("unread", none, one, None, None, None, None, ("d", prompt), number("g", 1))
 
 
 def cases():
     yield from greedy()
     yield from samples()
+    yield from narrow()
     yield from beams()

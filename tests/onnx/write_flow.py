@@ -12,6 +12,7 @@ refuses a scan without iterations. Python needs onnx, onnxruntime and numpy. Onl
 import pathlib
 import sys
 
+import flow_searches
 import numpy as np
 import onnx
 import onnx.parser
@@ -629,6 +630,10 @@ def scan_8_backward(lengths, x):
     for b, n in enumerate(lengths):
         y[b, :n] = -x[b, :n][::-1]
     return y,
+
+
+for name, (function, *sets) in flow_searches.CASES.items():
+    CASES[name] = (flow_searches.HEAD + flow_searches.texts_of(function), function, sets, (False, True))
 
 
 def same(found, expected):

@@ -5,6 +5,7 @@
 #include "graph/module.h"
 #include "graph/module/flow.h"
 #include "graph/node.h"
+#include "graph/onnx/flow/flow.h"
 #include "graph/op/flow.h"
 
 static KilnValue *
@@ -47,39 +48,58 @@ kiln_onnx_loop_begin(KilnOnnxLoop *loop, KilnOnnxCall *call, GError **error)
     return TRUE;
 }
 
+/* The types of the results: carried values have those of the body and of the start, stacks have one
+ * more dim. */
+static gboolean
+result_types(const KilnOnnxLoop *loop, KilnValue *const *next, KilnType *types, GError **error)
+{
+    KilnArena *arena = loop->call.function->module->arena;
+    for (uint32_t k = 0; k < loop->n + loop->n_stacked; k++) {
+        if (!next[k])
+            return FALSE;
+        if (k >= loop->n) {
+            if (!kiln_onnx_stacked(loop->outer, &next[k]->type, 0, KILN_DIM_UNKNOWN, NULL,
+                                   &types[k], error))
+                return FALSE;
+            continue;
+        }
+        types[k] = kiln_type_join(arena, &loop->types[k], &next[k]->type);
+        types[k] = kiln_type_join(arena, &types[k], &loop->start[k]->type);
+    }
+    return TRUE;
+}
+
 KilnValue *
 kiln_onnx_loop_end(const KilnOnnxLoop *loop, KilnValue *again, KilnValue *const *next,
                    GError **error)
 {
-    const uint32_t n = loop->n;
+    const uint32_t n = loop->n, n_all = n + loop->n_stacked;
     KilnFunction *body = loop->call.function;
-    g_autofree KilnValue **results = g_new0(KilnValue *, n + 1);
+    g_autofree KilnValue **results = g_new0(KilnValue *, n_all + 1);
     g_autofree KilnValue **operands = g_new0(KilnValue *, n + 2);
-    g_autofree KilnType *types = g_new0(KilnType, n + 1);
+    g_autofree KilnType *types = g_new0(KilnType, n_all + 1);
+    if (!again || !result_types(loop, next, types, error))
+        return NULL;
     results[0] = again;
     operands[0] = loop->trips;
     operands[1] = loop->condition;
-    for (uint32_t k = 0; k < n; k++) {
-        if (!again || !next[k] || !loop->start[k])
-            return NULL;
+    for (uint32_t k = 0; k < n_all; k++)
         results[k + 1] = next[k];
+    for (uint32_t k = 0; k < n; k++)
         operands[k + 2] = loop->start[k];
-        types[k] = kiln_type_join(body->module->arena, &loop->types[k], &next[k]->type);
-        types[k] = kiln_type_join(body->module->arena, &types[k], &loop->start[k]->type);
-    }
-    if (!kiln_function_set_results(body, results, NULL, n + 1, error))
+    if (!kiln_function_set_results(body, results, NULL, n_all + 1, error))
         return NULL;
     const KilnAttrs_loop attrs = { .body = body };
     KilnNode *node = kiln_node_new(loop->outer->function,
                                    &(KilnNodeSpec){ .op = KILN_OP_loop,
                                                     .operands = operands,
                                                     .n_operands = n + 2,
-                                                    .n_results = n,
+                                                    .n_results = n_all,
                                                     .attrs = &attrs,
                                                     .result_name = loop->outer->base,
                                                     .types = types },
                                    error);
-    for (uint32_t k = 0; node && k < n; k++)
+    for (uint32_t k = 0; node && k < n_all; k++)
         node->results[k].made_up = true;
     return node ? node->results : NULL;
 }

@@ -18,8 +18,6 @@
 
 enum {
     TOKENS,
-    POSITIONS,
-    MASK,
     DONE,
     PAST /* the first of them */
 };
@@ -46,10 +44,8 @@ carry(const KilnOnnxSearch *search, const KilnOnnxSearchState *state, KilnValue 
       KilnValue **carried)
 {
     carried[TOKENS] = state->tokens;
-    carried[POSITIONS] = state->positions;
-    carried[MASK] = state->mask;
     carried[DONE] = done;
-    for (uint32_t i = 0; i < search->layers; i++)
+    for (uint32_t i = 0; i < search->n_past; i++)
         carried[PAST + i] = state->past[i];
 }
 
@@ -61,8 +57,6 @@ search_on(const KilnOnnxSearch *search, const KilnOnnxLoop *loop, KilnValue **ne
     const KilnOnnxSteps s = { &call, error };
     KilnOnnxSearchState state = { 0 };
     const KilnOnnxSearchState before = { .tokens = loop->inside[TOKENS],
-                                         .positions = loop->inside[POSITIONS],
-                                         .mask = loop->inside[MASK],
                                          .past = loop->inside + PAST };
     KilnValue *scores = kiln_onnx_search_step(search, &s, &before, &state);
     state.tokens = before.tokens;
@@ -75,17 +69,17 @@ search_on(const KilnOnnxSearch *search, const KilnOnnxLoop *loop, KilnValue **ne
 }
 
 gboolean
-kiln_onnx_search_words(const KilnOnnxSearch *search, GError **error)
+kiln_onnx_search_words(KilnOnnxSearch *search, GError **error)
 {
     const KilnOnnxSteps s = { search->call, error };
     KilnOnnxSearchState state = { 0 };
-    KilnValue *scores = kiln_onnx_search_begin(search, &s, NULL, &state);
+    KilnValue *scores = kiln_onnx_search_begin(search, &s, &state);
     if (scores)
         scores = kiln_onnx_search_adjust(search, &s, scores, state.tokens, search->prefix_mask);
     if (!scores)
         return FALSE;
     KilnValue *done = add_word(search, &s, scores, NULL, &state);
-    const uint32_t n = PAST + search->layers;
+    const uint32_t n = PAST + search->n_past;
     g_autofree KilnValue **start = g_new0(KilnValue *, n);
     g_autofree KilnValue **next = g_new0(KilnValue *, n);
     g_autofree KilnType *types = g_new0(KilnType, n);
@@ -93,9 +87,10 @@ kiln_onnx_search_words(const KilnOnnxSearch *search, GError **error)
     for (uint32_t i = 0; i < n; i++) {
         if (!start[i])
             return FALSE;
-        types[i] = kiln_onnx_loop_type(start[i], i == TOKENS || i == MASK ? 1
-                                                 : i >= PAST              ? KILN_ONNX_SEARCH_LENGTH
-                                                                          : -1);
+        types[i] =
+            kiln_onnx_loop_type(start[i], i >= PAST     ? kiln_onnx_search_growing(search, i - PAST)
+                                          : i == TOKENS ? 1
+                                                        : -1);
     }
     KilnOnnxLoop loop = { .trips = kiln_onnx_search_trips(search, &s),
                           .condition = kiln_onnx_search_goes_on(&s, done),
@@ -124,6 +119,6 @@ kiln_onnx_convert_greedy_search(KilnOnnxCall *call, GError **error)
 {
     static const KilnOnnxSearchOperands at = { 2, 3, 4, 5, 6 };
     KilnOnnxSearch search = { .pick = best_word };
-    return kiln_onnx_search_read(&search, call, &at, error) &&
+    return kiln_onnx_search_read(&search, call, &at, 1U << KILN_ONNX_SEARCH_DECODER, error) &&
            kiln_onnx_search_words(&search, error);
 }

@@ -78,7 +78,8 @@ kiln_onnx_convert_sampling(KilnOnnxCall *call, GError **error)
         !kiln_onnx_take_float(call, "presence_penalty", &sampling.penalty, error) ||
         !kiln_onnx_take_int(call, "min_tokens_to_keep", &sampling.least, error) ||
         !kiln_onnx_take_flag(call, "custom", &sampling.custom, error) ||
-        !kiln_onnx_search_read(&sampling.search, call, &at, error) ||
+        !kiln_onnx_search_read(&sampling.search, call, &at, 1U << KILN_ONNX_SEARCH_DECODER,
+                               error) ||
         !kiln_onnx_require_rank(call, PRESENCE, 2, 2, error) ||
         !kiln_onnx_require_one(call, SEED, error))
         return FALSE;

@@ -5,6 +5,8 @@
  *     ngram          words that repeat the last n - 1 tokens and the one behind them
  *     masks          words whose flag is 0
  *     min_length     the id of the end, while there are fewer tokens
+ *     temperature    s / temperature, if that is positive
+ *     timestamps     the rules of timestamps.c
  *
  * They apply in this order. What must not come has the least finite number. */
 #include "graph/onnx/search/search.h"
@@ -31,9 +33,8 @@ penalize(const KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *scores
     return kiln_onnx_step_scatter_elements(s, scores, tokens, new, 1);
 }
 
-/* @scores where @allowed is not 0. */
-static KilnValue *
-masked(const KilnOnnxSteps *s, KilnValue *scores, KilnValue *allowed)
+KilnValue *
+kiln_onnx_search_masked(const KilnOnnxSteps *s, KilnValue *scores, KilnValue *allowed)
 {
     return kiln_onnx_step_where(s, kiln_onnx_step_cast(s, allowed, KILN_DTYPE_bool), scores,
                                 least(s));
@@ -62,8 +63,16 @@ kiln_onnx_search_adjust(const KilnOnnxSearch *search, const KilnOnnxSteps *s, Ki
     if (search->ngram)
         scores = kiln_onnx_step_block_repeats(s, tokens, scores, search->ngram, (double)-FLT_MAX);
     if (search->vocab_mask)
-        scores = masked(s, scores, search->vocab_mask);
+        scores = kiln_onnx_search_masked(s, scores, search->vocab_mask);
     if (rows_mask)
-        scores = masked(s, scores, rows_mask);
-    return search->min_length ? no_early_end(search, s, scores, tokens) : scores;
+        scores = kiln_onnx_search_masked(s, scores, rows_mask);
+    if (search->min_length)
+        scores = no_early_end(search, s, scores, tokens);
+    if (search->temperature) {
+        KilnValue *positive = kiln_onnx_step_greater_number(s, search->temperature, 0);
+        KilnValue *one = kiln_onnx_scalar(s->call, "one", KILN_DTYPE_f32, 1);
+        scores = kiln_onnx_step_div(s, scores,
+                                    kiln_onnx_step_where(s, positive, search->temperature, one));
+    }
+    return kiln_onnx_search_stamped(search, s, scores, tokens);
 }
