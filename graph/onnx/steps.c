@@ -134,6 +134,12 @@ kiln_onnx_step_abs(const KilnOnnxSteps *s, KilnValue *a)
 }
 
 KilnValue *
+kiln_onnx_step_exp(const KilnOnnxSteps *s, KilnValue *a)
+{
+    return kiln_onnx_step1(s, KILN_OP_exp, NULL, a);
+}
+
+KilnValue *
 kiln_onnx_step_sqrt(const KilnOnnxSteps *s, KilnValue *a)
 {
     return kiln_onnx_step1(s, KILN_OP_sqrt, NULL, a);
@@ -169,6 +175,14 @@ kiln_onnx_step_sum(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, bool keep
 {
     const KilnAttrs_reduce_sum attrs = { .keepdims = keep };
     return kiln_onnx_step2(s, KILN_OP_reduce_sum, &attrs, a,
+                           kiln_onnx_ints(s->call, "axes", &axis, 1));
+}
+
+KilnValue *
+kiln_onnx_step_most(const KilnOnnxSteps *s, KilnValue *a, int64_t axis)
+{
+    const KilnAttrs_reduce_max attrs = { .keepdims = true };
+    return kiln_onnx_step2(s, KILN_OP_reduce_max, &attrs, a,
                            kiln_onnx_ints(s->call, "axes", &axis, 1));
 }
 

@@ -54,14 +54,17 @@ KilnValue *kiln_onnx_step_where(const KilnOnnxSteps *s, KilnValue *condition, Ki
 KilnValue *kiln_onnx_step_least(const KilnOnnxSteps *s, KilnValue *a, KilnValue *b);
 /** @a, or @number where that is less. */
 KilnValue *kiln_onnx_step_at_most(const KilnOnnxSteps *s, KilnValue *a, double number);
-/** The absolute value, the root, the logarithm, the sigmoid and log(1 + e^@a). */
+/** The absolute value, e^@a, the root, the logarithm, the sigmoid and log(1 + e^@a). */
 KilnValue *kiln_onnx_step_abs(const KilnOnnxSteps *s, KilnValue *a);
+KilnValue *kiln_onnx_step_exp(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_sqrt(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_log(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_sigmoid(const KilnOnnxSteps *s, KilnValue *a);
 KilnValue *kiln_onnx_step_softplus(const KilnOnnxSteps *s, KilnValue *a);
 /** The sum along @axis; @keep: it stays as a dim of 1. */
 KilnValue *kiln_onnx_step_sum(const KilnOnnxSteps *s, KilnValue *a, int64_t axis, bool keep);
+/** The greatest element along @axis, which stays as a dim of 1. */
+KilnValue *kiln_onnx_step_most(const KilnOnnxSteps *s, KilnValue *a, int64_t axis);
 /** The sums of the elements before each one along @axis. */
 KilnValue *kiln_onnx_step_sums_before(const KilnOnnxSteps *s, KilnValue *a, int64_t axis);
 /** Where the first greatest element along @axis is, which stays as a dim of 1. */

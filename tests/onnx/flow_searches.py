@@ -81,8 +81,11 @@ def f32(*values):
     return np.array(values, np.float32)
 
 
-def texts(x, l, m, n, k, q):
-    """g (int32[b,s] x, int32[1] l, int32[1] m, int32[1] n, int32[1] k, float[1] q) => (int32[b,c,t] y, float[b,c] z) {
+def texts(x, m, q):
+    """g (int32[b,s] x, int32[1] m, float[1] q) => (int32[b,c,t] y, float[b,c] z) {
+         l = Constant <value = int32[1] {8}> ()
+         n = Constant <value = int32[1] {3}> ()
+         k = Constant <value = int32[1] {2}> ()
          y, z = com.microsoft.BeamSearch <model_type = 1, eos_token_id = 1, pad_token_id = 0, decoder_start_token_id = 2,
            encoder = e (int32[b,s] encoder_input_ids, int32[b,s] encoder_attention_mask, int32[b,1] decoder_input_ids)
              => (float[b,1,5] logits, float[b,s,1] encoder_hidden_states, float[b,1,1,1] present_key_self_0,
@@ -108,12 +111,15 @@ def texts(x, l, m, n, k, q):
     samples = []
     for row in x:
         padding = int(np.argmax(row != PAD)) if row.any() else len(row)
-        samples.append(search(int(row[padding:].sum()), [START], l[0], n[0], k[0], float(q[0]), m[0]))
+        samples.append(search(int(row[padding:].sum()), [START], 8, 3, 2, float(q[0]), m[0]))
     return stacked(samples)[:2]
 
 
-def apart(x, l, n, k, q):
-    """g (int32[b,s] x, int32[1] l, int32[1] n, int32[1] k, float[1] q) => (int32[b,c,t] y, float[b,c] z, float[v,b,w,5] u) {
+def apart(x, q):
+    """g (int32[b,s] x, float[1] q) => (int32[b,c,t] y, float[b,c] z, float[v,b,w,5] u) {
+         l = Constant <value = int32[1] {6}> ()
+         n = Constant <value = int32[1] {3}> ()
+         k = Constant <value = int32[1] {3}> ()
          y, z, u = com.microsoft.BeamSearch <model_type = 1, eos_token_id = 1, pad_token_id = 0, decoder_start_token_id = 2,
            encoder = e (int32[b,s] encoder_input_ids, int32[b,s] encoder_attention_mask)
              => (float[b,1,s,1] present_key_cross_0, float[b,1,s,1] present_value_cross_0) {
@@ -124,11 +130,14 @@ def apart(x, l, n, k, q):
              present_value_cross_0 = Neg (present_key_cross_0) },
            PAIR> (x, l, l, n, k, q)
        }"""
-    return stacked([search(int(row.sum()), [START], l[0], n[0], k[0], float(q[0]), l[0]) for row in x])
+    return stacked([search(int(row.sum()), [START], 6, 3, 3, float(q[0]), 6) for row in x])
 
 
-def speech(x, l, m, n, k, q, d):
-    """g (float[b,2,s] x, int32[1] l, int32[1] m, int32[1] n, int32[1] k, float[1] q, int32[b,i] d) => (int32[b,c,t] y, float[b,c] z) {
+def speech(x, m, q, d):
+    """g (float[b,2,s] x, int32[1] m, float[1] q, int32[b,i] d) => (int32[b,c,t] y, float[b,c] z) {
+         l = Constant <value = int32[1] {9}> ()
+         n = Constant <value = int32[1] {3}> ()
+         k = Constant <value = int32[1] {3}> ()
          y, z = com.microsoft.WhisperBeamSearch <eos_token_id = 1, pad_token_id = 0, early_stopping = 1,
            encoder = e (float[b,2,s] encoder_input_ids, int32[b,i] decoder_input_ids)
              => (float[b,i,5] logits, float[b,s,1] encoder_hidden_states, float[b,1,i,1] present_key_self_0,
@@ -152,7 +161,7 @@ def speech(x, l, m, n, k, q, d):
              logits = Gather (table, row) },
            PAIR> (x, l, m, n, k, q, , , , , d)
        }"""
-    return stacked([search(int(each.sum()), list(ids), l[0], n[0], k[0], float(q[0]), m[0], True) for each, ids in zip(x, d.tolist())])[:2]
+    return stacked([search(int(each.sum()), list(ids), 9, 3, 3, float(q[0]), m[0], True) for each, ids in zip(x, d.tolist())])[:2]
 
 
 def texts_of(function):
@@ -163,9 +172,8 @@ def texts_of(function):
 SOUND = np.array([[[1, 0, 2], [0, 3, 1]], [[0, 4, 0], [1, 1, 0]]], np.float32)
 # name: text, function, sets
 CASES = {
-    "search_texts": (texts, (i32([0, 3, 4], [2, 3, 3]), i32(8), i32(0), i32(3), i32(2), f32(1)),
-                     (i32([4, 0, 2, 0], [0, 0, 2, 4], [3, 3, 3, 3]), i32(6), i32(4), i32(2), i32(2), f32(0.5)),
-                     (i32([0, 0]), i32(7), i32(0), i32(4), i32(2), f32(2))),
-    "search_scores": (apart, (i32([3, 4], [2, 3]), i32(6), i32(3), i32(3), f32(1)), (i32([4, 4, 4]), i32(2), i32(2), i32(2), f32(1))),
-    "search_speech": (speech, (SOUND, i32(9), i32(0), i32(3), i32(3), f32(0), i32([2, 3], [4, 2])), (SOUND[:1], i32(7), i32(3), i32(1), i32(1), f32(1), i32([2]))),
+    "search_texts": (texts, (i32([0, 3, 4], [2, 3, 3]), i32(0), f32(1)), (i32([4, 0, 2, 0], [0, 0, 2, 4], [3, 3, 3, 3]), i32(4), f32(0.5)),
+                     (i32([0, 0]), i32(8), f32(2))),
+    "search_scores": (apart, (i32([3, 4], [2, 3]), f32(1)), (i32([4, 4, 4]), f32(0))),
+    "search_speech": (speech, (SOUND, i32(0), f32(0), i32([2, 3], [4, 2])), (SOUND[:1], i32(3), f32(1), i32([2]))),
 }

@@ -7,8 +7,8 @@
 #include "graph/onnx/search/search.h"
 
 #include "graph/graph.h"
-#include "graph/onnx/import.h"
 #include "graph/onnx/model.h"
+#include "graph/onnx/scope.h"
 #include "graph/onnx/tensor.h"
 
 enum {

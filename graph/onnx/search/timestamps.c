@@ -13,10 +13,8 @@
  * What must not come gets the least number. The rules hold in this order; the sum reads the scores
  * that the others left. */
 #include "graph/graph.h"
-#include "graph/op/math.h"
 #include "graph/onnx/contrib/cache.h"
 #include "graph/onnx/search/search.h"
-#include "graph/op/reduce.h"
 
 #include <float.h>
 
@@ -32,15 +30,6 @@ typedef struct {
     KilnValue *two;       /* the one before it is one, or there is no text */
     KilnValue *last_word; /* i32[rows, 1]: the last timestamp */
 } Stamps;
-
-static KilnValue *
-greatest(const KilnOnnxSteps *s, KilnValue *x)
-{
-    const KilnAttrs_reduce_max attrs = { .keepdims = true };
-    const int64_t axis = 1;
-    return kiln_onnx_step2(s, KILN_OP_reduce_max, &attrs, x,
-                           kiln_onnx_ints(s->call, "axes", &axis, 1));
-}
 
 /* @scores where not @never. */
 static KilnValue *
@@ -118,13 +107,13 @@ are_more_probable(const KilnOnnxSteps *s, KilnValue *scores, KilnValue *is_stamp
     KilnValue *least = kiln_onnx_scalar(s->call, "least", KILN_DTYPE_f32, (double)-FLT_MAX);
     KilnValue *zero = kiln_onnx_scalar(s->call, "zero", KILN_DTYPE_f32, 0);
     KilnValue *stamps = kiln_onnx_search_masked(s, scores, is_stamp);
-    KilnValue *most = greatest(s, stamps);
-    KilnValue *e = kiln_onnx_step1(s, KILN_OP_exp, NULL, kiln_onnx_step_sub(s, stamps, most));
+    KilnValue *most = kiln_onnx_step_most(s, stamps, 1);
+    KilnValue *e = kiln_onnx_step_exp(s, kiln_onnx_step_sub(s, stamps, most));
     e = kiln_onnx_step_where(s, kiln_onnx_step_greater(s, stamps, least), e, zero);
     e = kiln_onnx_step_sum(s, e, 1, true);
     KilnValue *sum = kiln_onnx_step_add(s, kiln_onnx_step_log(s, e), most);
     sum = kiln_onnx_step_where(s, kiln_onnx_step_greater_number(s, e, 0), sum, least);
-    return kiln_onnx_step_greater(s, sum, greatest(s, without(s, scores, is_stamp)));
+    return kiln_onnx_step_greater(s, sum, kiln_onnx_step_most(s, without(s, scores, is_stamp), 1));
 }
 
 KilnValue *
