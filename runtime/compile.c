@@ -308,7 +308,7 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "expected a model without constants that come with the first run, "
                           "because data decides dims, found one with them");
-    if (open && !defines && !options->prefer_memory)
+    if (open && !options->prefer_memory)
         kiln_open_settle(entry);
     return TRUE;
 }

@@ -163,17 +163,30 @@ kiln_open_unsettle(KilnIRFunction *function)
     g_ptr_array_set_size(function->open->kept, 0);
 }
 
+/* KilnInstr*: those that do work. None where data decides dims: each run finds them anew, and what
+ * is computed of them follows. */
+static GPtrArray *
+list_instrs(const KilnIRFunction *function)
+{
+    GPtrArray *instrs = g_ptr_array_new();
+    bool defines = false;
+    kiln_foreach_instr (instr, function) {
+        defines |= instr->kind == KILN_INSTR_define;
+        if (!kiln_instr_is_bookkeeping(instr))
+            g_ptr_array_add(instrs, instr);
+    }
+    if (defines)
+        g_ptr_array_set_size(instrs, 0);
+    return instrs;
+}
+
 void
 kiln_open_settle(KilnIRFunction *function)
 {
     KilnOpen *open = function->open;
     gsize n_buffers = (gsize)function->buffers->len + 1;
-    g_autoptr(GPtrArray) instrs = g_ptr_array_new();
+    g_autoptr(GPtrArray) instrs = list_instrs(function);
     kiln_open_unsettle(function);
-    kiln_foreach_instr (instr, function) {
-        if (!kiln_instr_is_bookkeeping(instr))
-            g_ptr_array_add(instrs, instr);
-    }
     g_autofree bool *settled = g_new0(bool, (gsize)instrs->len + 1);
     g_autofree bool *pure = g_new0(bool, n_buffers);
     g_autofree bool *read = g_new0(bool, n_buffers);

@@ -7,7 +7,8 @@
 #include "ir/ir.h"
 
 /** Lists the settled instructions of @function, which is open, and the buffers that keep their
- * results from run to run. These live as long as the function runs. */
+ * results from run to run. These live as long as the function runs. There are none where an
+ * instruction defines dims. */
 void kiln_open_settle(KilnIRFunction *function);
 /** Lets all instructions run each time, so that no memory is kept. */
 void kiln_open_unsettle(KilnIRFunction *function);

@@ -280,6 +280,27 @@ Test(programs_open, known_values_stay_known)
     expect_error(&error, KILN_ERROR_USAGE, "its value was set");
 }
 
+/* Each run counts anew, and what is computed of a count follows. */
+Test(programs_open, counts_are_those_of_the_run)
+{
+    static const char text[] = "graph @f(%x: f32[N]) {\n  %i = non_zero(%x) : i64[1,?]\n"
+                               "  %n = size(%i) : i64[]\n  %c = cast(%n) {to=f32} : f32[]\n"
+                               "  %y = mul(%x, %c) : f32[N]\n  return %y\n}\n";
+    static const float x[][4] = { { 1, 0, 0, 0 }, { 1, 1, 0, 0 }, { 1, 1, 1, 1 }, { 1, 0, 1, 0 } };
+    g_autoptr(KilnProgram) program = compiled(text, NULL, 0);
+    g_autoptr(GBytes) file = file_of(program);
+    g_autoptr(KilnProgram) again = loaded(file);
+    g_autoptr(KilnSession) session = session_for(again);
+    GError *error = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(x); i++) {
+        bind_shaped(session, 0, x[i], DIMS(4));
+        must(kiln_session_run(session, &error), error);
+        const float *y = kiln_session_output(session, 0, NULL, &error);
+        must(y != NULL, error);
+        cr_expect_eq(y[0], x[i][0] + x[i][1] + x[i][2] + x[i][3], "run %zu: found %g", i, y[0]);
+    }
+}
+
 Test(programs_open, values_that_decide_shapes_are_refused)
 {
     GError *error = NULL;
