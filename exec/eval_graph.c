@@ -37,8 +37,7 @@ kiln_evaluation_set(KilnEvaluation *evaluation, const KilnValue *value, KilnTens
 static bool
 is_read_once(const KilnFunction *at, const KilnValue *value)
 {
-    const KilnFunction *home =
-        value->def ? value->def->function : ((const KilnArgument *)value)->function;
+    const KilnFunction *home = kiln_value_function(value);
     while (at != home) {
         const KilnNode *owner = at->owner;
         if (!owner || owner->op == KILN_OP_loop || owner->op == KILN_OP_scan)

@@ -29,7 +29,7 @@ static bool
 is_constant(const KilnNode *node, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(node, i);
-    return !value || kiln_value_constant(value) || kiln_value_is_fixed(value);
+    return !value || kiln_value_constant(value) || kiln_operand_is_fixed(node, i);
 }
 
 /* Of pictures and volumes: along one dim own kernels are as fast, and the library generates code

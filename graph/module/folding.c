@@ -131,6 +131,13 @@ kiln_value_is_fixed(const KilnValue *value)
     return !value->def && kiln_argument_is_fixed((const KilnArgument *)value);
 }
 
+bool
+kiln_operand_is_fixed(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = i < node->n_operands ? node->operands[i].value : NULL;
+    return value && !node->function->owner && kiln_value_is_fixed(value);
+}
+
 const GPtrArray *
 kiln_module_inputs(const KilnModule *module)
 {

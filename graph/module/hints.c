@@ -4,11 +4,14 @@
 #include "graph/dim.h"
 #include "graph/dim/dim_guess.h"
 #include "graph/function.h"
+#include "graph/node.h"
 #include "graph/type.h"
+
+typedef bool (*VisitFn)(KilnType *type);
 
 /* Calls @visit for the types of @function and of its subgraphs, until it returns false. */
 static bool
-visit_types(const KilnFunction *function, bool (*visit)(KilnType *type))
+visit_types(const KilnFunction *function, VisitFn visit)
 {
     for (guint i = 0; i < function->arguments->len; i++) {
         if (!visit(&kiln_function_argument(function, i)->value.type))
@@ -25,6 +28,20 @@ visit_types(const KilnFunction *function, bool (*visit)(KilnType *type))
         }
     }
     return true;
+}
+
+/* The same for all types that @function reads, too: a subgraph reads values around it. @visit does
+ * the same whenever it comes to a type again. */
+static void
+visit_all(const KilnFunction *function, VisitFn visit)
+{
+    visit_types(function, visit);
+    if (!function->owner)
+        return;
+    g_autoptr(GPtrArray) captures = g_ptr_array_new();
+    kiln_node_add_captures(function->owner, captures);
+    for (guint i = 0; i < captures->len; i++)
+        visit(&((KilnValue *)g_ptr_array_index(captures, i))->type);
 }
 
 static bool
@@ -52,7 +69,7 @@ stand(KilnType *type)
 void
 kiln_function_stand_at_hints(KilnFunction *function)
 {
-    visit_types(function, stand);
+    visit_all(function, stand);
 }
 
 static bool
@@ -68,7 +85,7 @@ leave(KilnType *type)
 void
 kiln_function_leave_hints(KilnFunction *function)
 {
-    visit_types(function, leave);
+    visit_all(function, leave);
 }
 
 /* --- guesses --- */

@@ -7,11 +7,12 @@
 
 /** True if a type in @function, or in a subgraph of it, has an expression. */
 bool kiln_function_is_open(const KilnFunction *function);
-/** Writes the number at the hints beside the expression of each dim in @function and its subgraphs.
- * Expressions stay. Call kiln_function_leave_hints() before anything else takes these numbers for
- * facts. */
+/** Writes the number at the hints beside the expression of each dim in @function and its subgraphs,
+ * and of the values around @function that it reads. Expressions stay. Call
+ * kiln_function_leave_hints() before anything else takes these numbers for facts. */
 void kiln_function_stand_at_hints(KilnFunction *function);
-/** Takes the numbers out of all types that have expressions. */
+/** Takes the numbers out of all types that have expressions. @function must still read all values
+ * around it that it read before. */
 void kiln_function_leave_hints(KilnFunction *function);
 
 /** Guesses the names of the dims of an input of @type, if it holds pictures: one picture has 224

@@ -672,8 +672,7 @@ kiln_node_is_dead(const KilnNode *node)
 static bool
 is_inside(const KilnValue *value, const KilnNode *node)
 {
-    const KilnFunction *function =
-        value->def ? value->def->function : ((const KilnArgument *)value)->function;
+    const KilnFunction *function = kiln_value_function(value);
     for (; function->owner; function = function->owner->function) {
         if (function->owner == node)
             return true;

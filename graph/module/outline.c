@@ -295,3 +295,14 @@ kiln_region_is_closed(const KilnNode *node)
     }
     return body->arguments->len == node->n_operands;
 }
+
+bool
+kiln_function_is_offloaded(const KilnFunction *function)
+{
+    for (; function->owner; function = function->owner->function) {
+        const KilnOp op = function->owner->op;
+        if (op == KILN_OP_vendor_graph || op == KILN_OP_custom_op)
+            return true;
+    }
+    return false;
+}

@@ -25,6 +25,10 @@ KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool 
  * value. */
 bool kiln_region_is_closed(const KilnNode *node);
 
+/** True if @function is the body of a region or `custom_op`, or is in one. The bodies of branches
+ * and loops around are none. */
+bool kiln_function_is_offloaded(const KilnFunction *function);
+
 /** Replaces @node by a call of @declaration, which has its signature and body. */
 gboolean kiln_node_call(KilnNode *node, const KilnDeclaration *declaration, GError **error);
 

@@ -97,12 +97,6 @@ level_of(const KilnFunction *function)
     return level;
 }
 
-static const KilnFunction *
-function_of(const KilnValue *value)
-{
-    return value->def ? value->def->function : ((const KilnArgument *)value)->function;
-}
-
 /* Lowers what is known of the values that @node reads of each level, of which it is given @level
  * that lie around its own function. */
 static void
@@ -110,9 +104,9 @@ note_reads(const KilnNode *node, unsigned level, KilnConstness *known_of)
 {
     for (uint32_t i = 0; level && i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (!value || function_of(value) == node->function)
+        if (!value || kiln_value_function(value) == node->function)
             continue;
-        KilnConstness *known = &known_of[level_of(function_of(value))];
+        KilnConstness *known = &known_of[level_of(kiln_value_function(value))];
         KilnConstness own = kiln_value_constness(value);
         *known = MIN(*known, own);
     }

@@ -63,8 +63,7 @@ reads_around(const KilnNode *node, const KilnFunction *region)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value &&
-            (value->def ? value->def->function : ((const KilnArgument *)value)->function) == region)
+        if (value && kiln_value_function(value) == region)
             return false;
     }
     return node->op != KILN_OP_return;

@@ -447,7 +447,8 @@ kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *
 {
     const KilnTarget *target = kiln_pass_target(context);
     *changed = false;
-    if (!target || !target->vendor || !target->vendor->takes_custom || function->owner)
+    if (!target || !target->vendor || !target->vendor->takes_custom ||
+        kiln_function_is_offloaded(function))
         return TRUE;
     Merger merger = { .function = function,
                       .context = context,

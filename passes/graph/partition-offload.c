@@ -41,6 +41,7 @@
 #include "graph/module/folding.h"
 #include "graph/dim/dim_defined.h"
 #include "graph/module/hints.h"
+#include "graph/module/outline.h"
 #include "graph/op/cast.h"
 #include "graph/op/matmul.h"
 #include "graph/op/offload.h"
@@ -683,10 +684,10 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
 {
     const KilnTarget *target = kiln_pass_target(context);
     *changed = false;
-    /* What runs in a loop or a branch is left to own kernels. So is all where memory is preferred
-     * to speed: the vendor's weights and workspaces are the bigger ones. */
-    if (!target || !target->vendor || function->owner || kiln_pass_prefers_memory(context) ||
-        !is_undivided(function, context))
+    /* All is left to own kernels where memory is preferred to speed: the vendor's weights and
+     * workspaces are the bigger ones. */
+    if (!target || !target->vendor || kiln_function_is_offloaded(function) ||
+        kiln_pass_prefers_memory(context) || !is_undivided(function, context))
         return TRUE;
     const Options *options = kiln_pass_options(context);
     gsize n = (gsize)function->next_id + 1;

@@ -456,8 +456,7 @@ kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bo
 {
     const KilnTarget *target = kiln_pass_target(context);
     *changed = false;
-    if (!target || !target->vendor || !target->vendor->n_layouts || function->owner ||
-        !has_regions(function))
+    if (!target || !target->vendor || !target->vendor->n_layouts || !has_regions(function))
         return TRUE;
     kiln_function_stand_at_hints(function);
     bool good = propagate_at_hints(function, context, changed, error);

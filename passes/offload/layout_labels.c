@@ -27,6 +27,7 @@ struct KilnLayouts {
     uint32_t *carried; /* by node id: bit per layout that the node carries */
     uint32_t n_ids;
     uint32_t *first_value; /* by node id: the row of its first result; arguments come first */
+    GHashTable *captured;  /* values around the function → their rows, which come last */
     uint32_t *readers;     /* a row per value: how many want it in each way; see tally() */
     uint32_t n_ways;       /* plain and the vendor's */
 };
@@ -163,6 +164,7 @@ kiln_layouts_free(KilnLayouts *layouts)
     g_free(layouts->edges);
     g_free(layouts->carried);
     g_free(layouts->first_value);
+    g_hash_table_unref(layouts->captured);
     g_free(layouts->readers);
     g_free(layouts);
 }
@@ -220,7 +222,11 @@ given(const KilnLayouts *layouts, const KilnValue *value)
 static uint32_t *
 tally(const KilnLayouts *layouts, const KilnValue *value, bool regions)
 {
-    uint32_t row = value->index + (value->def ? layouts->first_value[value->def->id] : 0);
+    uint32_t row;
+    if (kiln_value_function(value) != layouts->function)
+        row = GPOINTER_TO_UINT(g_hash_table_lookup(layouts->captured, value));
+    else
+        row = value->index + (value->def ? layouts->first_value[value->def->id] : 0);
     return layouts->readers + (2 * (gsize)row + regions) * layouts->n_ways;
 }
 
@@ -251,6 +257,22 @@ count_uses(const KilnLayouts *layouts, const KilnValue *value)
         count_reader(layouts, use->user, use->index, 1);
 }
 
+/* Gives rows from @n on to values around the function. How many rows there are then. */
+static gsize
+add_captured(KilnLayouts *layouts, gsize n)
+{
+    layouts->captured = g_hash_table_new(NULL, NULL);
+    kiln_foreach_node (node, layouts->function) {
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            if (value && kiln_value_function(value) != layouts->function &&
+                !g_hash_table_contains(layouts->captured, value))
+                g_hash_table_insert(layouts->captured, value, GUINT_TO_POINTER(n++));
+        }
+    }
+    return n;
+}
+
 static void
 count_readers(KilnLayouts *layouts)
 {
@@ -262,6 +284,7 @@ count_readers(KilnLayouts *layouts)
         layouts->first_value[node->id] = (uint32_t)n;
         n += node->n_results;
     }
+    n = add_captured(layouts, n);
     layouts->readers = g_new0(uint32_t, 2 * (n + 1) * layouts->n_ways);
     for (guint i = 0; i < function->arguments->len; i++)
         count_uses(layouts, &kiln_function_argument(function, i)->value);
@@ -269,6 +292,11 @@ count_readers(KilnLayouts *layouts)
         for (uint32_t r = 0; r < node->n_results; r++)
             count_uses(layouts, &node->results[r]);
     }
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, layouts->captured);
+    while (g_hash_table_iter_next(&iter, &value, NULL)) /* sums, in whatever order */
+        count_uses(layouts, value);
 }
 
 static void

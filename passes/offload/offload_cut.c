@@ -13,7 +13,7 @@
  * vendor's is tried. */
 #include "passes/offload/offload_cost.h"
 
-#include "graph/graph.h"
+#include "graph/node.h"
 
 enum {
     SOURCE,
@@ -226,9 +226,26 @@ add_value(Cut *cut, const KilnValue *value, uint32_t def)
         add_edge(flow, def, out, us);
 }
 
+/* Values around the function. Nodes read them one after the other, and each counts once. */
+static void
+add_captured(Cut *cut)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    kiln_foreach_node (node, cut->function) {
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            if (value && !kiln_value_constant(value) &&
+                kiln_value_function(value) != cut->function && g_hash_table_add(seen, value))
+                add_value(cut, value, SINK);
+        }
+    }
+}
+
 static void
 add_values(Cut *cut)
 {
+    if (cut->function->owner)
+        add_captured(cut);
     for (guint i = 0; i < cut->function->arguments->len; i++) {
         KilnArgument *argument = g_ptr_array_index(cut->function->arguments, i);
         if (argument->constness != KILN_CONSTNESS_COMPILE)

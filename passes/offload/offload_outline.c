@@ -44,11 +44,21 @@ kiln_offload_capture(KilnFunction *body, KilnValue *value, GHashTable *values, G
     KilnArgument *argument = kiln_function_add_argument(body, name, &value->type, error);
     if (!argument)
         return NULL;
-    if (kiln_value_constant(value) || kiln_value_is_fixed(value))
+    if (kiln_value_constant(value))
         argument->constness = KILN_CONSTNESS_COMPILE;
     g_hash_table_insert(values, value, &argument->value);
     g_ptr_array_add(captured, value);
     return &argument->value;
+}
+
+static bool
+capture(Outline *outline, const KilnNode *node, uint32_t i, GError **error)
+{
+    KilnValue *inner = kiln_offload_capture(outline->body, node->operands[i].value, outline->values,
+                                            outline->captured, error);
+    if (inner && kiln_operand_is_fixed(node, i))
+        ((KilnArgument *)inner)->constness = KILN_CONSTNESS_COMPILE;
+    return inner != NULL;
 }
 
 static bool
@@ -60,8 +70,7 @@ bring_operands(Outline *outline, KilnNode *node, GError **error)
             continue;
         bool ok = is_cloned(node, i) ? kiln_node_copy(outline->body, value->def, outline->values,
                                                       NULL, NULL, error) != NULL
-                                     : kiln_offload_capture(outline->body, value, outline->values,
-                                                            outline->captured, error) != NULL;
+                                     : capture(outline, node, i, error);
         if (!ok)
             return false;
     }

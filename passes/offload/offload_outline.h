@@ -13,8 +13,9 @@
 KilnNode *kiln_offload_outline(KilnFunction *function, const GPtrArray *members, const char *callee,
                                GError **error);
 
-/** Makes an argument of @body for the outside @value, constant if that is. Enters it in @values
- * (outside KilnValue* to inside KilnValue*) and @captured (KilnValue*). NULL with an error. */
+/** Makes an argument of @body for the outside @value, constant if that is a literal. Enters it in
+ * @values (outside KilnValue* to inside KilnValue*) and @captured (KilnValue*). NULL with an error.
+ */
 KilnValue *kiln_offload_capture(KilnFunction *body, KilnValue *value, GHashTable *values,
                                 GPtrArray *captured, GError **error);
 

@@ -6,6 +6,7 @@
 
 #include "exec/eval.h"
 #include "graph/function.h"
+#include "graph/module/folding.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
 #include "graph/op/layout.h"
@@ -159,13 +160,14 @@ typedef struct {
     KilnFunction *body;
     GHashTable *values;  /* of what is around, or copied → of the body */
     GPtrArray *captured; /* KilnValue*, one per argument */
+    bool of_entry;       /* the region stands in it: values of the first run are constants */
 } Fill;
 
 static Fill
-fill_new(KilnModule *module)
+fill_new(KilnModule *module, bool of_entry)
 {
     return (Fill){ kiln_function_new_region(module, "body"), g_hash_table_new(NULL, NULL),
-                   g_ptr_array_new() };
+                   g_ptr_array_new(), of_entry };
 }
 
 static void
@@ -181,7 +183,10 @@ value_in(Fill *fill, KilnValue *value, GError **error)
     KilnValue *inner = g_hash_table_lookup(fill->values, value);
     if (inner)
         return inner;
-    return kiln_offload_capture(fill->body, value, fill->values, fill->captured, error);
+    inner = kiln_offload_capture(fill->body, value, fill->values, fill->captured, error);
+    if (inner && fill->of_entry && kiln_value_is_fixed(value))
+        ((KilnArgument *)inner)->constness = KILN_CONSTNESS_COMPILE;
+    return inner;
 }
 
 static bool
@@ -205,7 +210,7 @@ static Fill
 fill_from(const KilnNode *node)
 {
     Fill fill = { kiln_attrs(node, vendor_graph)->body, g_hash_table_new(NULL, NULL),
-                  g_ptr_array_new() };
+                  g_ptr_array_new(), !node->function->owner };
     const KilnNode *results = kiln_function_return(fill.body);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *value = node->operands[i].value;
@@ -305,7 +310,7 @@ add_custom_node(Fill *around, const Fill *inside, const GPtrArray *results, uint
 static bool
 add_custom(Fill *around, const Levels *levels, uint32_t group, uint32_t number, GError **error)
 {
-    Fill inside = fill_new(around->body->module);
+    Fill inside = fill_new(around->body->module, around->of_entry);
     g_autoptr(GPtrArray) results = group_results(levels, group);
     bool good = true;
     for (guint i = group; good && i < levels->merge->between->len; i++) {
@@ -321,8 +326,8 @@ add_custom(Fill *around, const Levels *levels, uint32_t group, uint32_t number, 
 KilnNode *
 kiln_merge_wrap(KilnNode *node, uint32_t number, GError **error)
 {
-    Fill around = { node->function, g_hash_table_new(NULL, NULL), g_ptr_array_new() };
-    Fill inside = fill_new(node->function->module);
+    Fill around = { node->function, g_hash_table_new(NULL, NULL), g_ptr_array_new(), false };
+    Fill inside = fill_new(node->function->module, false);
     g_autoptr(GPtrArray) results = g_ptr_array_new(), read = g_ptr_array_new();
     KilnNode *custom = NULL;
     for (uint32_t i = 0; i < node->n_operands; i++) {

@@ -82,8 +82,7 @@ kiln_loop_returned(const KilnLoopView *loop, uint32_t r)
 bool
 kiln_loop_makes(const KilnLoopView *loop, const KilnValue *value)
 {
-    return (value->def ? value->def->function : ((const KilnArgument *)value)->function) ==
-           loop->body;
+    return kiln_value_function(value) == loop->body;
 }
 
 KilnValue *

@@ -266,6 +266,12 @@ kiln_function_argument(const KilnFunction *function, uint32_t i)
 {
     return (KilnArgument *)g_ptr_array_index(function->arguments, i);
 }
+/** The function whose node or argument @value is. */
+static inline KilnFunction *
+kiln_value_function(const KilnValue *value)
+{
+    return value->def ? value->def->function : ((const KilnArgument *)value)->function;
+}
 /** The `return` node; NULL while the function is being built. */
 static inline KilnNode *
 kiln_function_return(const KilnFunction *function)
