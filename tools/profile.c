@@ -19,6 +19,13 @@ ms_of(const KilnProfileEntry *entry)
     return entry->runs ? entry->ms / (double)entry->runs : 0;
 }
 
+/* In one run: more than one in a loop. */
+static double
+calls_of(const KilnProfileEntry *entry)
+{
+    return entry->runs ? (double)entry->calls / (double)entry->runs : 0;
+}
+
 static double
 per_ns(int64_t amount, double ms)
 {
@@ -48,11 +55,12 @@ order_of(const KilnProfileEntry *const *entries, unsigned n)
 static void
 print_entry(const KilnProfileEntry *entry, double total)
 {
-    double ms = ms_of(entry);
+    double ms = ms_of(entry), calls = calls_of(entry);
     g_autofree char *node = kiln_one_line(entry->node);
-    fprintf(stderr, "%9.4f %5.1f %9.2f %8.2f  %-20s %-26s %s\n", ms,
+    g_autofree char *times = calls == 1 ? g_strdup("") : g_strdup_printf(", %.9g times", calls);
+    fprintf(stderr, "%9.4f %5.1f %9.2f %8.2f  %-20s %-26s %s%s\n", ms,
             total > 0 ? 100 * ms / total : 0, per_ns(entry->flops, ms), per_ns(entry->bytes, ms),
-            entry->instruction, entry->kernel, node);
+            entry->instruction, entry->kernel, node, times);
 }
 
 static void
@@ -80,8 +88,9 @@ sum_kinds(const KilnProfileEntry *const *entries, unsigned n)
         }
         if (k == kinds->len) {
             kind = g_new0(KilnProfileEntry, 1);
-            *kind =
-                (KilnProfileEntry){ .instruction = entries[i]->instruction, .node = "", .runs = 1 };
+            *kind = (KilnProfileEntry){
+                .instruction = entries[i]->instruction, .node = "", .runs = 1, .calls = 1
+            };
             g_ptr_array_add(kinds, kind);
         }
         kind->ms += ms_of(entries[i]);
@@ -137,6 +146,7 @@ kiln_profile_write(KilnJson *json, const char *key, KilnSession *session)
         kiln_json_string(json, "node", entries[i]->node);
         kiln_json_string(json, "kernel", entries[i]->kernel);
         kiln_json_number(json, "ms", ms_of(entries[i]));
+        kiln_json_number(json, "calls", calls_of(entries[i]));
         kiln_json_int(json, "flops", entries[i]->flops);
         kiln_json_int(json, "bytes", entries[i]->bytes);
         kiln_json_int(json, "live_bytes", entries[i]->live_bytes);

@@ -16,6 +16,7 @@
 #include "passes/manager/numerics.h"
 #include "passes/manager/results.h"
 #include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
 #include "runtime/bind.h"
 #include "runtime/open/template.h"
 #include "runtime/pipeline.h"
