@@ -2,9 +2,10 @@
 /* arg_max, arg_min, hardmax and top_k. Elements become keys (select.h), a block at a time.
  *
  * arg_max keeps the best key: of a line where lines lie in a row, else of many columns at once.
- * top_k collects the keys that are larger than the k-th so far. When 2 k are there, a stable sort
- * leaves the first k. Few are sorted by insertion, many by their digits (radix). Equal elements
- * keep the order of their indices, since they are collected in it. */
+ * top_k collects the keys that are larger than the k-th so far. Few of them are kept sorted. Many
+ * are put down until 2 k are there, and a stable sort leaves the first k: by insertion, or by their
+ * digits (radix). Equal elements keep the order of their indices, since they are collected in it.
+ */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -19,6 +20,8 @@ enum {
     TASK_ELEMENTS = 16384,
     SORTED_BY_INSERTION = 48,
     FEWEST_ITEMS = 8,
+    KEPT_SORTED = 16, /* items, at most */
+    EIGHT = 8,        /* flags that are looked at together */
 };
 
 /* The data is [outer, extent, inner]. */
@@ -272,7 +275,8 @@ typedef struct {
     size_t part; /* bytes of scratch of a thread */
 } TopK;
 
-/* The first k items so far, unsorted behind the first @sorted. */
+/* The first k items so far. If they are few, they stay sorted. Else they are unsorted behind the
+ * first k, until there are as many as there is room for. */
 typedef struct {
     Item *items, *other;
     int64_t n, k, room;
@@ -289,19 +293,51 @@ shrink(First *f)
         f->bound = f->items[f->k - 1].key;
 }
 
-/* Takes @n keys of the elements from @index on. */
+/* Puts @item behind those that are as large. The last one goes where there are k. */
+static void
+insert(First *f, Item item)
+{
+    int64_t at = f->n < f->k ? f->n++ : f->k - 1;
+    for (; at > 0 && f->items[at - 1].key < item.key; at--)
+        f->items[at] = f->items[at - 1];
+    f->items[at] = item;
+    if (f->n == f->k)
+        f->bound = f->items[f->k - 1].key;
+}
+
+static void
+take(First *f, Item item)
+{
+    if (f->k <= KEPT_SORTED) {
+        insert(f, item);
+        return;
+    }
+    f->items[f->n++] = item;
+    if (f->n == f->room)
+        shrink(f);
+}
+
+/* Takes @n keys, at most a block, of the elements from @index on. */
 static void
 collect(First *f, const Select *s, const void *keys, int64_t n, int64_t index)
 {
-    if (f->bound != 0 && !s->rows->has_larger[s->wide](keys, n, f->bound))
+    uint8_t flags[BLOCK + sizeof(uint64_t)];
+    int64_t i = 0;
+    for (; i < n && f->n < f->k; i++)
+        take(f, (Item){ key_at(s, keys, i), index + i });
+    if (i == n || !s->rows->flag_larger[s->wide](keys, n, f->bound, flags))
         return;
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = key_at(s, keys, i);
-        if (f->n >= f->k && key <= f->bound)
-            continue;
-        f->items[f->n++] = (Item){ key, index + i };
-        if (f->n == f->room)
-            shrink(f);
+    memset(flags, 0, (size_t)i);
+    memset(flags + n, 0, sizeof(uint64_t));
+    for (i -= i % EIGHT; i < n; i += EIGHT) {
+        uint64_t eight; /* the low bytes come first */
+        memcpy(&eight, flags + i, sizeof eight);
+        for (; eight != 0; eight &= eight - 1) {
+            const int64_t at = i + __builtin_ctzll(eight) / 8;
+            const uint64_t key = key_at(s, keys, at);
+            if (key > f->bound)
+                take(f, (Item){ key, index + at });
+        }
     }
 }
 
@@ -323,7 +359,8 @@ store_first(const TopK *t, First *f, int64_t outer, int64_t inner)
     const Select *s = &t->in;
     const char *from = s->from + (size_t)(outer * s->extent * s->inner + inner) * s->size;
     const int64_t to = outer * t->k * s->inner + inner;
-    shrink(f);
+    if (t->k > KEPT_SORTED)
+        shrink(f);
     for (int64_t i = 0; i < t->k; i++) {
         const int64_t at = to + i * s->inner, index = f->items[i].index;
         memcpy(t->values + (size_t)at * s->size, from + (size_t)(index * s->inner) * s->size,

@@ -24,7 +24,8 @@ typedef void (*KilnCpuKeysRow)(void *keys, const void *x, int64_t n, KilnCpuKeyO
 typedef struct {
     KilnCpuKeysRow keys[KILN_N_DTYPES]; /* NULL for other types than numbers */
     uint64_t (*largest[2])(const void *keys, int64_t n);
-    bool (*has_larger[2])(const void *keys, int64_t n, uint64_t than);
+    /* Sets flags to 1 where keys are larger, else to 0; true if one is. */
+    bool (*flag_larger[2])(const void *keys, int64_t n, uint64_t than, uint8_t *flags);
     /* Takes keys that are larger than the best of their column, or with @last as large. */
     void (*improve[2])(void *best, int64_t *at, const void *keys, int64_t n, int64_t step,
                        bool last);

@@ -56,12 +56,15 @@ FLOAT_KEYS(f64, uint64_t, uint64_t, UINT64_C(0x8000000000000000), UINT64_C(0x7ff
             best = from[i] > best ? from[i] : best;                                                \
         return best;                                                                               \
     }                                                                                              \
-    static bool has_larger_##bits(const void *keys, int64_t n, uint64_t than)                      \
+    static bool flag_larger_##bits(const void *keys, int64_t n, uint64_t than, uint8_t *flags)     \
     {                                                                                              \
         const K *from = keys, bound = (K)than;                                                     \
-        K any = 0;                                                                                 \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            any |= from[i] > bound;                                                                \
+        uint8_t any = 0;                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const uint8_t larger = from[i] > bound;                                                \
+            flags[i] = larger;                                                                     \
+            any |= larger;                                                                         \
+        }                                                                                          \
         return any;                                                                                \
     }                                                                                              \
     static void improve_##bits(void *best, int64_t *at, const void *keys, int64_t n, int64_t step, \
@@ -85,7 +88,7 @@ const KilnCpuSelectRows SELECT = {
     .keys = { KEYS(u8), KEYS(u16), KEYS(u32), KEYS(u64), KEYS(i8), KEYS(i16), KEYS(i32), KEYS(i64),
               KEYS(f16), KEYS(bf16), KEYS(f32), KEYS(f64) },
     .largest = { largest_32, largest_64 },
-    .has_larger = { has_larger_32, has_larger_64 },
+    .flag_larger = { flag_larger_32, flag_larger_64 },
     .improve = { improve_32, improve_64 },
 };
 #undef KEYS
