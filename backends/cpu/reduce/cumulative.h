@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 enum {
-    KILN_CPU_CUMULATIVE_LINES = 512, /* side by side, at most */
-    KILN_CPU_CUMULATIVE_ROWS = 8,    /* of one line each, at most */
+    KILN_CPU_CUMULATIVE_LINES = 1024, /* side by side, at most: memory is read in its order */
+    KILN_CPU_CUMULATIVE_ROWS = 8,     /* of one line each, at most */
 };
 
 typedef enum {

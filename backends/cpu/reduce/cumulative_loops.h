@@ -1,42 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of cumulative.h in plain C. Lines side by side take each step as vectors. Rows take
- * their steps one by one, a few rows at a time, so that no addition waits for the one before. Each
- * instruction set has a file that includes this once and defines CUMULATIVES, the name of the
- * table. */
+/* The loops of cumulative.h in the compiler's vectors. Lines side by side take each step as
+ * vectors. Rows take their steps one by one, a few rows at a time, so that no addition waits for
+ * the one before. Each instruction set has a file that includes this once and defines CUMULATIVES,
+ * the name of the table. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
 
 #include "backends/cpu/reduce/cumulative.h"
 
+#include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 enum {
     LINES = KILN_CPU_CUMULATIVE_LINES,
     ROWS = KILN_CPU_CUMULATIVE_ROWS,
+    LANES = 8, /* of columns: the widest vector of doubles */
 };
 
-/* The result may lie where the data does: an element is read before it is written. */
+/* Elements as numbers of another type. */
+#define CONVERTED(x, Numbers) __builtin_convertvector(x, Numbers)
+/* GCC 12 takes this conversion apart. */
+#if defined(__AVX512F__)
+#define WIDENED_f32(x, Numbers) ((Numbers)_mm512_cvtps_pd((__m256)(x)))
+#else
+#define WIDENED_f32(x, Numbers) CONVERTED(x, Numbers)
+#endif
+#define WIDENED_f64(x, Numbers) (x)
+#define WIDENED_32(x, Numbers) (x)
+#define WIDENED_64(x, Numbers) (x)
+
+/* The result may lie where the data does: an element is read before it is written. A step takes
+ * whole vectors, and what is left in a copy. */
 #define CUMULATIVE(op, first, id, T, A)                                                            \
+    static void step_##op##_##id(T *to, const T *from, A *all, int64_t n, bool exclusive)          \
+    {                                                                                              \
+        typedef T Elements __attribute__((vector_size(LANES * sizeof(T))));                        \
+        typedef A Numbers __attribute__((vector_size(LANES * sizeof(A))));                         \
+        for (int64_t i = 0; i < n; i += LANES) {                                                   \
+            Elements x;                                                                            \
+            Numbers before, now;                                                                   \
+            memcpy(&x, from + i, sizeof x);                                                        \
+            memcpy(&before, all + i, sizeof before);                                               \
+            now = op(before, WIDENED_##id(x, Numbers));                                            \
+            memcpy(all + i, &now, sizeof now);                                                     \
+            x = CONVERTED(exclusive ? before : now, Elements);                                     \
+            memcpy(to + i, &x, sizeof x);                                                          \
+        }                                                                                          \
+    }                                                                                              \
     static void columns_##op##_##id(const KilnCpuLines *lines)                                     \
     {                                                                                              \
-        const int64_t n = lines->n;                                                                \
-        A all[LINES];                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
+        const int64_t rest = lines->n % LANES, n = lines->n - rest;                                \
+        A all[LINES + LANES];                                                                      \
+        for (int64_t i = 0; i < n + LANES; i++)                                                    \
             all[i] = first;                                                                        \
         for (int64_t k = 0; k < lines->extent; k++) {                                              \
             const T *from = (const T *)lines->from + k * lines->step;                              \
-            T *to = (T *)lines->to + k * lines->step;                                              \
-            if (lines->exclusive) {                                                                \
-                for (int64_t i = 0; i < n; i++) {                                                  \
-                    const A x = (A)from[i], before = all[i];                                       \
-                    all[i] = op(before, x);                                                        \
-                    to[i] = (T)before;                                                             \
-                }                                                                                  \
-            } else {                                                                               \
-                for (int64_t i = 0; i < n; i++) {                                                  \
-                    const A x = (A)from[i], now = op(all[i], x);                                   \
-                    all[i] = now;                                                                  \
-                    to[i] = (T)now;                                                                \
-                }                                                                                  \
-            }                                                                                      \
+            T *to = (T *)lines->to + k * lines->step, some[LANES] = { 0 };                         \
+            step_##op##_##id(to, from, all, n, lines->exclusive);                                  \
+            memcpy(some, from + n, (size_t)rest * sizeof(T));                                      \
+            if (rest > 0)                                                                          \
+                step_##op##_##id(some, some, all + n, LANES, lines->exclusive);                    \
+            memcpy(to + n, some, (size_t)rest * sizeof(T));                                        \
         }                                                                                          \
     }                                                                                              \
     static inline void rows_of_##op##_##id(const KilnCpuLines *lines, int64_t begin, int rows)     \
