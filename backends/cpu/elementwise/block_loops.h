@@ -6,6 +6,7 @@
 #define KILN_BACKENDS_CPU_ELEMENTWISE_BLOCK_LOOPS_H
 
 #include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/simd/unrolled.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,13 +16,6 @@ enum {
     BLOCK = 64, /* elements */
     BLOCK_BYTES = BLOCK * 8
 };
-
-/* Element i of a result depends on element i of the operands alone, wherever they lie. */
-#if defined(__clang__)
-#define EACH_BY_ITSELF _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define EACH_BY_ITSELF _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
-#endif
 
 /* @step: bytes to the next block of the first operand, and of the second. */
 typedef void (*BlockFn)(void *out, const void *a, const void *b, int64_t blocks,

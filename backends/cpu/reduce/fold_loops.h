@@ -46,6 +46,7 @@ enum {
     static void columns_##fold##_##id(const void *data, int64_t n, KilnCpuFolded *folded)          \
     {                                                                                              \
         const T *from = data;                                                                      \
+        EACH_BY_ITSELF                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
             const A e = (A)from[i], x = (A)(of), a = (A)folded[i].field;                           \
             folded[i].field = (A)(join);                                                           \
@@ -105,6 +106,7 @@ SUMS(f64, double, double, f, __builtin_fabs(e))
     static void columns_##fold##_f64(const void *data, int64_t n, KilnCpuFolded *folded)           \
     {                                                                                              \
         const double *from = data;                                                                 \
+        EACH_BY_ITSELF                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
             const double x = from[i], a = folded[i].f;                                             \
             folded[i].f = ((a before x) | (a != a)) ? a : x;                                       \
@@ -131,6 +133,7 @@ exp_row(const float *x, int64_t n, const KilnCpuFolded *most, KilnCpuFolded *fol
 static void
 exp_columns(const float *x, int64_t n, const KilnCpuFolded *most, KilnCpuFolded *folded)
 {
+    EACH_BY_ITSELF
     for (int64_t i = 0; i < n; i++)
         folded[i].f += wide_exp((double)x[i] - most[i].f);
 }

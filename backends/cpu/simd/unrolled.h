@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mark for short loops that the compiler shall unroll completely. Private to the folder. */
+/* Marks for loops: what the compiler shall do with them. */
 #ifndef KILN_BACKENDS_CPU_SIMD_UNROLLED_H
 #define KILN_BACKENDS_CPU_SIMD_UNROLLED_H
 
@@ -8,6 +8,14 @@
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
 #define UNROLLED _Pragma("GCC unroll 16")
+#endif
+
+/* Stands in front of a loop whose element i of a result depends on element i of the operands alone,
+ * wherever they lie. */
+#if defined(__clang__)
+#define EACH_BY_ITSELF _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH_BY_ITSELF _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #endif
 
 #endif
