@@ -103,6 +103,37 @@ from_bf16(uint16_t x)
                    KILN_CPU_NONE_FIXED);                                                           \
     }
 
+/* True if all of a block are numbers between these bounds. */
+static bool
+block_is_between(const double *x, double low, double high)
+{
+    int64_t odd = 0;
+    EACH_BY_ITSELF
+    for (int i = 0; i < BLOCK; i++)
+        odd |= !((x[i] > low) & (x[i] < high));
+    return !odd;
+}
+
+/* Integers of up to 32 bits. A block without NaN and numbers that saturate, as most are, takes one
+ * conversion. */
+#define CAST_F64(name, T, least, most)                                                             \
+    BLOCKS(saturate_##name, double, double, T, wide_to_i32(x, least, most))                        \
+    BLOCKS(convert_##name, double, double, T, (int32_t)x)                                          \
+    static void blocks_##name(void *out, const void *a, const void *b, int64_t blocks,             \
+                              const size_t step[2], const void *more)                              \
+    {                                                                                              \
+        T *to = out;                                                                               \
+        for (const double *from = a; blocks > 0; blocks--, from += BLOCK, to += BLOCK) {           \
+            const bool between = block_is_between(from, (double)(least)-1, (double)(most) + 1);    \
+            (between ? convert_##name : saturate_##name)(to, from, b, 1, step, more);              \
+        }                                                                                          \
+    }                                                                                              \
+    static void name(void *out, const void *in, int64_t n)                                         \
+    {                                                                                              \
+        run_blocks(blocks_##name, (BlockTypes){ sizeof(double), sizeof(T), NULL }, out, in, in, n, \
+                   KILN_CPU_NONE_FIXED);                                                           \
+    }
+
 CAST(f32_to_bf16, uint16_t, float, to_bf16(x))
 CAST(bf16_to_f32, float, uint16_t, from_bf16(x))
 RARE_CAST(i8_to_u16, uint16_t, int8_t, x)
@@ -159,12 +190,12 @@ RARE_CAST(f32_to_u32, uint32_t, float, wide_to_u32((double)x))
 RARE_CAST(f32_to_u64, uint64_t, float, wide_to_u64((double)x))
 CAST(f32_to_bool, uint8_t, float, x != 0)
 RARE_CAST(f32_to_f64, double, float, x)
-RARE_CAST(f64_to_i8, int8_t, double, wide_to_i32(x, INT8_MIN, INT8_MAX))
-RARE_CAST(f64_to_i16, int16_t, double, wide_to_i32(x, INT16_MIN, INT16_MAX))
-RARE_CAST(f64_to_i32, int32_t, double, wide_to_i32(x, INT32_MIN, INT32_MAX))
+CAST_F64(f64_to_i8, int8_t, INT8_MIN, INT8_MAX)
+CAST_F64(f64_to_i16, int16_t, INT16_MIN, INT16_MAX)
+CAST_F64(f64_to_i32, int32_t, INT32_MIN, INT32_MAX)
 RARE_CAST(f64_to_i64, int64_t, double, wide_to_i64(x))
-RARE_CAST(f64_to_u8, uint8_t, double, wide_to_i32(x, 0, UINT8_MAX))
-RARE_CAST(f64_to_u16, uint16_t, double, wide_to_i32(x, 0, UINT16_MAX))
+CAST_F64(f64_to_u8, uint8_t, 0, UINT8_MAX)
+CAST_F64(f64_to_u16, uint16_t, 0, UINT16_MAX)
 RARE_CAST(f64_to_u32, uint32_t, double, wide_to_u32(x))
 RARE_CAST(f64_to_u64, uint64_t, double, wide_to_u64(x))
 RARE_CAST(f64_to_bool, uint8_t, double, x != 0)
