@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of cumulative.h in the compiler's vectors. Lines side by side take each step as
+/* The loops of cumulative.h in plain C. Lines side by side take each step as
  * vectors. Rows take their steps one by one, a few rows at a time, so that no addition waits for
  * the one before. Each instruction set has a file that includes this once and defines CUMULATIVES,
  * the name of the table. */
@@ -7,6 +7,7 @@
 #define KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
 
 #include "backends/cpu/reduce/cumulative.h"
+#include "backends/cpu/simd/unrolled.h"
 
 #include <string.h>
 #if defined(__AVX512F__)
@@ -19,21 +20,16 @@ enum {
     LANES = 8, /* of columns: the widest vector of doubles */
 };
 
-/* Elements as numbers of another type. */
-#define CONVERTED(x, Numbers) __builtin_convertvector(x, Numbers)
-/* GCC 12 takes this conversion apart. */
+/* One step of @n columns. The result may lie where the data does: an element is read before it is
+ * written. */
 #if defined(__AVX512F__)
-#define WIDENED_f32(x, Numbers) ((Numbers)_mm512_cvtps_pd((__m256)(x)))
-#else
-#define WIDENED_f32(x, Numbers) CONVERTED(x, Numbers)
-#endif
-#define WIDENED_f64(x, Numbers) (x)
-#define WIDENED_32(x, Numbers) (x)
-#define WIDENED_64(x, Numbers) (x)
-
-/* The result may lie where the data does: an element is read before it is written. A step takes
- * whole vectors, and what is left in a copy. */
-#define CUMULATIVE(op, first, id, T, A)                                                            \
+/* The loop of the other branch in vectors, because GCC 12 takes apart what widens f32. All columns
+ * are whole vectors. */
+#define WIDENED_f32(x) ((Numbers)_mm512_cvtps_pd((__m256)(x)))
+#define WIDENED_f64(x) (x)
+#define WIDENED_32(x) (x)
+#define WIDENED_64(x) (x)
+#define STEP(op, id, T, A)                                                                         \
     static void step_##op##_##id(T *to, const T *from, A *all, int64_t n, bool exclusive)          \
     {                                                                                              \
         typedef T Elements __attribute__((vector_size(LANES * sizeof(T))));                        \
@@ -43,12 +39,28 @@ enum {
             Numbers before, now;                                                                   \
             memcpy(&x, from + i, sizeof x);                                                        \
             memcpy(&before, all + i, sizeof before);                                               \
-            now = op(before, WIDENED_##id(x, Numbers));                                            \
+            now = op(before, WIDENED_##id(x));                                                     \
             memcpy(all + i, &now, sizeof now);                                                     \
-            x = CONVERTED(exclusive ? before : now, Elements);                                     \
+            x = __builtin_convertvector(exclusive ? before : now, Elements);                       \
             memcpy(to + i, &x, sizeof x);                                                          \
         }                                                                                          \
-    }                                                                                              \
+    }
+#else
+#define STEP(op, id, T, A)                                                                         \
+    static void step_##op##_##id(T *to, const T *from, A *all, int64_t n, bool exclusive)          \
+    {                                                                                              \
+        EACH_BY_ITSELF                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const A before = all[i], now = op(before, (A)from[i]);                                 \
+            all[i] = now;                                                                          \
+            to[i] = (T)(exclusive ? before : now);                                                 \
+        }                                                                                          \
+    }
+#endif
+
+/* A step takes whole vectors of columns, and those that are left in a copy. */
+#define CUMULATIVE(op, first, id, T, A)                                                            \
+    STEP(op, id, T, A)                                                                             \
     static void columns_##op##_##id(const KilnCpuLines *lines)                                     \
     {                                                                                              \
         const int64_t rest = lines->n % LANES, n = lines->n - rest;                                \
