@@ -9,6 +9,7 @@
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/quantized_steps.h"
 #include "backends/cpu/simd/reinterpret.h"
+#include "backends/cpu/simd/unrolled.h"
 #include "graph/kiln-types.h"
 
 #include <stdint.h>
@@ -103,15 +104,20 @@ from_bf16(uint16_t x)
                    KILN_CPU_NONE_FIXED);                                                           \
     }
 
-/* True if all of a block are numbers between these bounds. */
+/* True if all of a block are numbers between these bounds. Those that are not are counted in
+ * doubles, which vectors of any processor compare and add. */
 static bool
 block_is_between(const double *x, double low, double high)
 {
-    int64_t odd = 0;
-    EACH_BY_ITSELF
-    for (int i = 0; i < BLOCK; i++)
-        odd |= !((x[i] > low) & (x[i] < high));
-    return !odd;
+    double odd[8] = { 0 };
+    for (int i = 0; i < BLOCK; i += 8) {
+        UNROLLED
+        for (int k = 0; k < 8; k++)
+            odd[k] += x[i + k] > low && x[i + k] < high ? 0.0 : 1.0;
+    }
+    for (int k = 1; k < 8; k++)
+        odd[0] += odd[k];
+    return odd[0] == 0;
 }
 
 /* Integers of up to 32 bits. A block without NaN and numbers that saturate, as most are, takes one

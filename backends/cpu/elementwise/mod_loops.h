@@ -9,6 +9,7 @@
 #include "backends/cpu/elementwise/block_loops.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/wide_functions.h"
+#include "backends/cpu/simd/unrolled.h"
 
 #include <math.h>
 #include <stdbool.h>
