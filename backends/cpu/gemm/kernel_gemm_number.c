@@ -13,7 +13,7 @@
 
 enum {
     ROWS = KILN_CPU_TILE_ROWS,
-    COLUMNS = KILN_CPU_TILE_COLUMNS,
+    LINE = KILN_CPU_TILE_LINE,
 };
 
 /* A matrix in memory: elements between rows and between columns. */
@@ -26,7 +26,8 @@ typedef struct {
     const KilnKernelArgs *args;
     KilnDType dtype;
     int64_t size;
-    int64_t m, k, n, panels; /* panels: of the columns of a matrix */
+    int64_t m, k, n;
+    int64_t columns, panels; /* of a panel, and panels of a matrix */
     Matrix a, b;
     char *out;
     int rank;                                                                   /* of the batch */
@@ -42,10 +43,10 @@ static void
 fill_panel(const Product *p, const char *b, int64_t first, int64_t n, char *panel)
 {
     const size_t size = (size_t)p->size;
-    if (n < COLUMNS && p->k > 0)
-        memset(panel, 0, (size_t)(p->k * COLUMNS) * size);
+    if (n < p->columns && p->k > 0)
+        memset(panel, 0, (size_t)(p->k * LINE));
     for (int64_t k = 0; k < p->k; k++) {
-        char *to = panel + k * COLUMNS * p->size;
+        char *to = panel + k * LINE;
         const char *from = b + (k * p->b.row + first * p->b.column) * p->size;
         if (p->b.column == 1) {
             memcpy(to, from, (size_t)n * size);
@@ -81,9 +82,9 @@ run_task(const void *data, int64_t task, int thread)
 {
     const Product *p = data;
     const KilnCpuNumberTiles *tiles = kiln_cpu_number_tiles();
-    const int64_t first = task % p->panels * COLUMNS, n = min_of(COLUMNS, p->n - first);
+    const int64_t first = task % p->panels * p->columns, n = min_of(p->columns, p->n - first);
     int64_t at_a = 0, at_b = 0, rest = task / p->panels;
-    _Alignas(64) char sums[ROWS * COLUMNS * sizeof(uint64_t)];
+    _Alignas(64) char sums[ROWS * LINE];
     char *panel = p->scratch + thread * p->part;
     char *out = p->out + task / p->panels * p->m * p->n * p->size;
     for (int d = p->rank - 1; d >= 0; d--) {
@@ -92,7 +93,7 @@ run_task(const void *data, int64_t task, int thread)
         rest /= p->batch[d];
     }
     fill_panel(p, p->b.at + at_b * p->k * p->n * p->size, first, n, panel);
-    for (int64_t i = 0; i < p->m; i += ROWS) {
+    for (int64_t i = 0; i < p->m; i += tiles->rows) {
         const KilnCpuNumberTile tile = {
             .a = p->a.at + (at_a * p->m * p->k + i * p->a.row) * p->size,
             .panel = panel,
@@ -100,7 +101,7 @@ run_task(const void *data, int64_t task, int thread)
             .a_row = p->a.row,
             .a_column = p->a.column,
             .depth = p->k,
-            .rows = min_of(ROWS, p->m - i),
+            .rows = min_of(tiles->rows, p->m - i),
         };
         if (p->dtype == KILN_DTYPE_f64)
             tiles->f64(&tile);
@@ -109,7 +110,7 @@ run_task(const void *data, int64_t task, int thread)
         else
             tiles->u64(&tile);
         for (int64_t r = 0; r < tile.rows; r++) {
-            char *row = sums + r * COLUMNS * p->size;
+            char *row = sums + r * LINE;
             if (p->attrs)
                 finish_row(p, i + r, first, n, row);
             memcpy(out + ((i + r) * p->n + first) * p->size, row, (size_t)(n * p->size));
@@ -141,8 +142,9 @@ run(Product *p)
     p->a.at = args->data[1];
     p->b.at = args->data[2];
     p->scratch = args->scratch;
-    p->part = round_up(p->k * COLUMNS * p->size, KILN_CPU_LINE);
-    p->panels = ceil_div(p->n, COLUMNS);
+    p->part = p->k * LINE;
+    p->columns = LINE / p->size;
+    p->panels = ceil_div(p->n, p->columns);
     for (int d = 0; d < p->rank; d++)
         matrices *= p->batch[d];
     if (p->m > 0)
@@ -160,8 +162,7 @@ kiln_cpu_matmul_number_supports(const KilnInstr *instr)
 static size_t
 scratch_for(int64_t depth, int threads)
 {
-    const int64_t part = depth * COLUMNS * (int64_t)sizeof(uint64_t);
-    return (size_t)threads * (size_t)round_up(part, KILN_CPU_LINE);
+    return (size_t)threads * (size_t)depth * LINE;
 }
 
 size_t

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 enum {
-    KILN_CPU_TILE_ROWS = 4,
-    KILN_CPU_TILE_COLUMNS = 16,
+    KILN_CPU_TILE_ROWS = 8,  /* at most */
+    KILN_CPU_TILE_LINE = 64, /* bytes of a row */
 };
 
 /* Elements from @a, with these distances between rows and between columns. The right operand is a
@@ -26,6 +26,7 @@ typedef struct {
     void (*f64)(const KilnCpuNumberTile *tile);
     void (*u32)(const KilnCpuNumberTile *tile);
     void (*u64)(const KilnCpuNumberTile *tile);
+    int64_t rows; /* of a tile */
 } KilnCpuNumberTiles;
 
 extern const KilnCpuNumberTiles kiln_cpu_number_tiles_portable;
