@@ -18,6 +18,11 @@
 #include <math.h>
 #include <string.h>
 
+/* More are searched in blocks. */
+enum {
+    FEW_CLASSES = 64,
+};
+
 /* --- range --- */
 
 /* 16-bit floats are added up in f32 since opset 27; each element is computed for itself here. */
@@ -122,13 +127,13 @@ kiln_onnx_convert_bernoulli(KilnOnnxCall *call, GError **error)
            kiln_onnx_set_result(call, 0, kiln_onnx_build1(call, KILN_OP_cast, &cast, below, error));
 }
 
-/* The sums of the probabilities of classes, [batch, 1, classes], and of all of them times uniform
+/* The sums of the probabilities of classes, [batch, classes], and of all of them times uniform
  * numbers, [batch, samples, 1], in f64: a class is drawn if the number lies in its part. */
 static gboolean
 draw(const KilnOnnxSteps *s, KilnValue *x, const KilnAttrs_random_uniform *uniform,
      KilnValue **out_sums, KilnValue **out_numbers)
 {
-    const int64_t one = 1, two = 2, classes = x->type.dims[1];
+    const int64_t two = 2, classes = x->type.dims[1];
     const KilnAttrs_softmax last = { .axis = -1 };
     const bool half = kiln_dtype_is_half(x->type.dtype);
     KilnValue *axis = kiln_onnx_scalar(s->call, "axis", KILN_DTYPE_i64, 1);
@@ -139,8 +144,53 @@ draw(const KilnOnnxSteps *s, KilnValue *x, const KilnAttrs_random_uniform *unifo
     KilnValue *all = kiln_onnx_step_slice(s, sums, 1, classes - 1, classes, 1);
     KilnValue *dice = kiln_onnx_build(s->call, KILN_OP_random_uniform, uniform, NULL, 0, s->error);
     *out_numbers = kiln_onnx_step_unsqueeze(s, kiln_onnx_step_mul(s, dice, all), &two, 1);
-    *out_sums = kiln_onnx_step_unsqueeze(s, sums, &one, 1);
+    *out_sums = sums;
     return *out_sums && *out_numbers;
+}
+
+/* How many of the last dim of @sums are at most as large as @numbers: i64 [batch, samples]. */
+static KilnValue *
+count_up_to(const KilnOnnxSteps *s, KilnValue *sums, KilnValue *numbers)
+{
+    KilnValue *up_to = kiln_onnx_step2(s, KILN_OP_less_or_equal, NULL, sums, numbers);
+    return kiln_onnx_step_sum(s, kiln_onnx_step_cast(s, up_to, KILN_DTYPE_i64), 2, false);
+}
+
+/* @sums, [batch, n], as [batch, blocks, length]. What is missing is infinite, and never counted. */
+static KilnValue *
+in_blocks(const KilnOnnxSteps *s, KilnValue *sums, int64_t blocks, int64_t length)
+{
+    const int64_t batch = sums->type.dims[0], n = sums->type.dims[1];
+    const int64_t pads[] = { 0, 0, 0, blocks * length - n };
+    const KilnOnnxExtent shape[] = { KILN_ONNX_NUMBER(batch), KILN_ONNX_NUMBER(blocks),
+                                     KILN_ONNX_NUMBER(length) };
+    if (pads[3] > 0)
+        sums = kiln_onnx_step_pad_with(
+            s, sums, kiln_onnx_ints(s->call, "pads", pads, G_N_ELEMENTS(pads)),
+            kiln_onnx_scalar(s->call, "none", KILN_DTYPE_f64, (double)INFINITY));
+    return kiln_onnx_step_reshape(s, sums, shape, G_N_ELEMENTS(shape));
+}
+
+/* How many of @sums, which ascend, are at most as large as @numbers. The blocks whose last sum is
+ * counted are counted whole, so that only one block is compared sum by sum. */
+static KilnValue *
+count_in_blocks(const KilnOnnxSteps *s, KilnValue *sums, KilnValue *numbers)
+{
+    const int64_t one = 1, two = 2, n = sums->type.dims[1];
+    const int64_t length = (int64_t)ceil(sqrt((double)n)), blocks = (n + length - 1) / length;
+    if (n <= FEW_CLASSES)
+        return count_up_to(s, kiln_onnx_step_unsqueeze(s, sums, &one, 1), numbers);
+    const KilnOnnxExtent flat[] = { KILN_ONNX_NUMBER(sums->type.dims[0]), KILN_ONNX_NUMBER(1),
+                                    KILN_ONNX_NUMBER(blocks) };
+    KilnValue *all = in_blocks(s, sums, blocks, length);
+    KilnValue *ends = kiln_onnx_step_slice(s, all, 2, length - 1, length, 1);
+    ends = kiln_onnx_step_reshape(s, ends, flat, G_N_ELEMENTS(flat));
+    KilnValue *whole =
+        kiln_onnx_step_at_most(s, count_up_to(s, ends, numbers), (double)(blocks - 1));
+    KilnValue *block =
+        kiln_onnx_step_gather_nd(s, all, kiln_onnx_step_unsqueeze(s, whole, &two, 1), 1);
+    return kiln_onnx_step_add(s, kiln_onnx_step_mul_number(s, whole, (double)length),
+                              count_up_to(s, block, numbers));
 }
 
 /* A sample is the number of classes whose parts end before its number. */
@@ -148,9 +198,7 @@ KilnValue *
 kiln_onnx_step_draw_classes(const KilnOnnxSteps *s, KilnValue *x, int64_t samples, int64_t seed,
                             KilnDType dtype)
 {
-    const int64_t last = 2;
     KilnAttrs_random_uniform uniform = { .dtype = KILN_DTYPE_f64, .high = 1, .low = 0 };
-    const KilnAttrs_reduce_sum flat = { .keepdims = false };
     KilnValue *sums, *numbers;
     if (!x)
         return NULL;
@@ -163,10 +211,7 @@ kiln_onnx_step_draw_classes(const KilnOnnxSteps *s, KilnValue *x, int64_t sample
                                    (int64_t[]){ x->type.dims[0], samples }, 2);
     if (!draw(s, x, &uniform, &sums, &numbers))
         return NULL;
-    KilnValue *before = kiln_onnx_step2(s, KILN_OP_less_or_equal, NULL, sums, numbers);
-    KilnValue *n =
-        kiln_onnx_step2(s, KILN_OP_reduce_sum, &flat, kiln_onnx_step_cast(s, before, dtype),
-                        kiln_onnx_ints(s->call, "classes", &last, 1));
+    KilnValue *n = kiln_onnx_step_cast(s, count_in_blocks(s, sums, numbers), dtype);
     return kiln_onnx_step_at_most(s, n, (double)(x->type.dims[1] - 1));
 }
 

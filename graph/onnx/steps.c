@@ -333,6 +333,14 @@ kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices, 
 }
 
 KilnValue *
+kiln_onnx_step_gather_nd(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                         int64_t batch_dims)
+{
+    const KilnAttrs_gather_nd attrs = { .batch_dims = batch_dims };
+    return kiln_onnx_step2(s, KILN_OP_gather_nd, &attrs, a, indices);
+}
+
+KilnValue *
 kiln_onnx_step_gather_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                int64_t axis)
 {

@@ -103,7 +103,10 @@ KilnValue *kiln_onnx_step_between(const KilnOnnxSteps *s, KilnValue *a, KilnValu
 /** What @indices pick of @a along @axis. */
 KilnValue *kiln_onnx_step_gather(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                  int64_t axis);
-/** The same of one element for each of @indices. */
+/** What the tuples of @indices pick of @a behind its first @batch_dims dims. */
+KilnValue *kiln_onnx_step_gather_nd(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
+                                    int64_t batch_dims);
+/** What @indices pick of @a along @axis, one element for each. */
 KilnValue *kiln_onnx_step_gather_elements(const KilnOnnxSteps *s, KilnValue *a, KilnValue *indices,
                                           int64_t axis);
 /** @places along dim @dim of @table, but places behind its end for those below 0, so that they are

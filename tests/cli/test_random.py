@@ -121,6 +121,22 @@ class Random(CliTest):
                 self.assertLess(abs(row.count(i) / 4000 - chance), 0.04 if chance else 1e-9)
         self.assertNotEqual(drawn[0][:4000], drawn[0][4000:])
 
+    def test_multinomial_of_many_classes(self):
+        """Classes are searched in blocks, of which the last is not full."""
+        classes, samples = 150, 6000
+        likely = {0: 0.1, 12: 0.2, 13: 0.1, 25: 0.1, 77: 0.2, 143: 0.1, 149: 0.2}
+        logits = [math.log(likely[i]) if i in likely else -1000.0 for i in range(classes)]
+        attributes = [onnx.int_attribute("sample_size", samples), onnx.int_attribute("dtype", onnx.INT64)]
+        self.write("m.onnx", onnx.model([onnx.node("Multinomial", ["x"], ["y"], attributes=attributes)],
+                                        [onnx.value("x", onnx.FLOAT, [2, classes])], [onnx.value("y", onnx.INT64, [2, samples])], opset=7))
+        self.write("x.pb", onnx.float_tensor("x", [2, classes], logits + logits[::-1]))
+        self.kiln("run", "m.onnx", "-i", "x=x.pb", "--npy", "-o", "drawn", "--quiet", "--seed", "3")
+        drawn = struct.unpack(f"<{2 * samples}q", (self.dir / "drawn/output_0.npy").read_bytes()[-16 * samples:])
+        for row in (drawn[:samples], [classes - 1 - i for i in drawn[samples:]]):
+            self.assertEqual(set(row), set(likely))
+            for i, chance in likely.items():
+                self.assertLess(abs(row.count(i) / samples - chance), 0.04)
+
     def test_bad_seeds(self):
         for seed in ("-1", "x", "18446744073709551616"):
             self.fails(USAGE, f"--seed: expected a seed of 0 to 2^64-1, found {seed}", "run", "m.kiln", f"--seed={seed}")
