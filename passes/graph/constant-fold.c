@@ -28,7 +28,7 @@
  * quantize-constants). Not stored, and then computed where it is read, with what it reads folded
  * as far as that goes: a dequantize or cast that only grows its operand, with `products: keep`
  * every dequantize that a product reads, which merge-qdq computes on what it is dequantized from;
- * expand and tile; views of
+ * expand and tile; a diagonal that is only returned; views of
  * arguments; results that are more than `max-expansion` times the constants that they come from
  * (small results among these), or would bring what folding added to the module to more than
  * `max-bytes` or a limit on memory (results of at most 4 KiB are worth it). A result that takes the
@@ -39,6 +39,7 @@
  * literals whose bytes go with the last node that was folded. */
 #include "graph/base/budget.h"
 #include "graph/op/conv.h"
+#include "graph/op/generate.h"
 #include "graph/op/matmul.h"
 #include "graph/op/quantize.h"
 #include "passes/fold/constness.h"
@@ -105,6 +106,19 @@ gives_product_reals(const KilnNode *node)
     return false;
 }
 
+/* A diagonal that only outputs read: a run writes it faster than it copies a constant. */
+static bool
+is_returned_diagonal(const KilnNode *node)
+{
+    if (node->op != KILN_OP_eye_like)
+        return false;
+    kiln_foreach_use (use, &node->results[0]) {
+        if (use->user->op != KILN_OP_return)
+            return false;
+    }
+    return true;
+}
+
 static bool
 may_store(KilnFoldPlan *plan, const KilnNode *node)
 {
@@ -117,6 +131,7 @@ may_store(KilnFoldPlan *plan, const KilnNode *node)
     PASS_GUARD(not_only_a_view, !plan->ahead || !info->view);
     PASS_GUARD(repeats, !info->repeats || (small && !plan->ahead));
     PASS_GUARD(no_product_reads, !plan->products_stay || !gives_product_reals(node));
+    PASS_GUARD(no_returned_diagonal, small || !is_returned_diagonal(node));
     PASS_GUARD(only_grows, small || !info->grown || info->bytes <= info->base);
     return small || has_room(plan, info->charge, 0);
 }

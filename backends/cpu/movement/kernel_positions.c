@@ -73,18 +73,39 @@ kiln_cpu_trilu(const KilnKernelArgs *args)
 
 /* --- eye_like --- */
 
+typedef struct {
+    char *to;
+    size_t size;
+    uint64_t one; /* its bytes come first */
+    int64_t rows, columns, rows_per_task;
+    int64_t k;
+} Diagonal;
+
+/* Rows are cleared a few at a time, so that the ones go where the processor still has them. */
+static void
+eye_like_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Diagonal *d = data;
+    const int64_t first = task * d->rows_per_task, end = min_of(first + d->rows_per_task, d->rows);
+    char *to = d->to + (size_t)(first * d->columns) * d->size;
+    memset(to, 0, (size_t)((end - first) * d->columns) * d->size);
+    for (int64_t row = within(first, -d->k, end); row < end && row + d->k < d->columns; row++)
+        memcpy(d->to + (size_t)(row * d->columns + row + d->k) * d->size, &d->one, d->size);
+}
+
 const char *
 kiln_cpu_eye_like(const KilnKernelArgs *args)
 {
     const KilnType *type = cpu_type(args->instr, 0);
-    const int64_t rows = type->dims[0], columns = type->dims[1];
-    const int64_t k = within(kiln_instr_attrs(args->instr, eye_like)->k, -rows, columns);
-    const size_t size = kiln_dtype_size(type->dtype);
-    uint64_t one = 0;
-    kiln_element_store_f64(type->dtype, &one, 0, 1);
-    memset(args->data[0], 0, (size_t)(rows * columns) * size);
-    for (int64_t row = k < 0 ? -k : 0; row < rows && row + k < columns; row++)
-        memcpy((char *)args->data[0] + (size_t)(row * columns + row + k) * size, &one, size);
+    Diagonal d = { .to = args->data[0],
+                   .size = kiln_dtype_size(type->dtype),
+                   .rows = type->dims[0],
+                   .columns = type->dims[1] };
+    d.k = within(kiln_instr_attrs(args->instr, eye_like)->k, -d.rows, d.columns);
+    d.rows_per_task = units_per_task(TASK_BYTES, d.columns * (int64_t)d.size);
+    kiln_element_store_f64(type->dtype, &d.one, 0, 1);
+    kiln_cpu_parallel(ceil_div(d.rows, d.rows_per_task), args->threads, eye_like_task, &d);
     return NULL;
 }
 
