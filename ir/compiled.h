@@ -21,6 +21,7 @@ typedef struct KilnCompiled {
     int threads;     /* compiled for so many; it runs with so many or fewer */
     bool deferred;   /* the kernel compiles the region when it runs for the first time */
     _Atomic(struct KilnCompiled *) made; /* the result of that; NULL before */
+    _Atomic(uint64_t) begun_anew; /* runs that met a number that may not be finite: for tests */
 } KilnCompiled;
 
 /** The kernel that runs a call; NULL if nothing is compiled under its name. */

@@ -318,29 +318,56 @@ bound_of(const Guard *guard, const float *bounds)
     return bound + guard->plus;
 }
 
-bool
-kiln_onednn_prove(const Region *region, guint step, void *const *addresses, float *bounds,
-                  guint *next)
+/* The bounds of results by the guards from @first to @last, which hold in front of one step. False
+ * where one is not known to be finite. */
+static bool
+are_bounded(const Region *region, guint first, guint last, float *bounds)
 {
-    for (; *next < region->guards->len; ++*next) {
-        const Guard *guard = &g_array_index(region->guards, Guard, *next);
-        if (guard->step > step)
-            return true;
+    for (guint i = first; i <= last; i++) {
+        const Guard *guard = &g_array_index(region->guards, Guard, i);
         float bound = bound_of(guard, bounds);
-        for (int i = 0; i < 3 && !(bound < limit); i++) {
+        if (!(bound < limit))
+            return false;
+        bound = MAX(MIN(bound, guard->cap), 1.0f);
+        if (guard->y != UINT32_MAX)
+            bounds[guard->y] = guard->joins ? MAX(bounds[guard->y], bound) : bound;
+    }
+    return true;
+}
+
+/* Looks at what the guards from @first to @last read, until they hold. A step does not store all
+ * that it computes: a product in front of its activation, activations whose scale went into the
+ * weights. Such a value cannot be looked at, but the operands of its own guard can. So the nearest
+ * operands come first, then those of the guards before. */
+static bool
+look(const Region *region, guint first, guint last, void *const *addresses, float *bounds)
+{
+    for (guint g = last + 1; g-- > first;) {
+        const Guard *guard = &g_array_index(region->guards, Guard, g);
+        for (int i = 0; i < 3; i++) {
             if (guard->slot[i] == UINT32_MAX)
                 continue;
             const Slot *slot = &g_array_index(region->slots, Slot, guard->slot[i]);
             size_t n = dnnl_memory_desc_get_size(&slot->md) / sizeof(float);
             float found = greatest_absolute(addresses[guard->slot[i]], n);
             bounds[guard->x[i]] = MIN(bounds[guard->x[i]], found);
-            bound = bound_of(guard, bounds);
+            if (are_bounded(region, first, last, bounds))
+                return true;
         }
-        if (!(bound < limit))
+    }
+    return false;
+}
+
+bool
+kiln_onednn_prove(const Region *region, guint step, void *const *addresses, float *bounds,
+                  guint *next)
+{
+    for (guint first = *next; *next < region->guards->len; ++*next) {
+        if (g_array_index(region->guards, Guard, *next).step > step)
+            return true;
+        if (!are_bounded(region, *next, *next, bounds) &&
+            !look(region, first, *next, addresses, bounds))
             return false;
-        bound = MAX(MIN(bound, guard->cap), 1.0f);
-        if (guard->y != UINT32_MAX)
-            bounds[guard->y] = guard->joins ? MAX(bounds[guard->y], bound) : bound;
     }
     return true;
 }

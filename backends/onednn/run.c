@@ -178,7 +178,7 @@ run_steps(const Region *region, const Context *context, int threads, bool carefu
 }
 
 static const char *
-run(const Region *region, Context *context, const KilnKernelArgs *args, int threads)
+run(Region *region, Context *context, const KilnKernelArgs *args, int threads)
 {
     bool proved = true;
     const char *message = set_addresses(region, context, args);
@@ -187,8 +187,10 @@ run(const Region *region, Context *context, const KilnKernelArgs *args, int thre
     if (region->guards->len > 0)
         kiln_onednn_begin_guards(region, args, context->bounds);
     message = run_steps(region, context, threads, false, &proved);
-    if (!proved)
+    if (!proved) {
+        atomic_fetch_add_explicit(&region->compiled.begun_anew, 1, memory_order_relaxed);
         message = run_steps(region, context, threads, true, &proved);
+    }
     if (message)
         return message;
     if (kiln_onednn_met_barrier())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the vendor's kernels are not made for: numbers that are not finite, which its relu, clip,
  * maxima and softmax would lose, and values without elements, by which its costs would divide. */
+#include "ir/compiled.h"
 #include "kiln.h"
 #include "tests/unit/offload_case.h"
 #include "tests/unit/runtime_case.h"
@@ -170,6 +171,60 @@ Test(offload_edges, not_finite, .timeout = 120)
         }
         cr_expect(taken >= 14 || !offload_has_all(), "the vendor took %zu", taken);
     }
+}
+
+/* Activations of a squeeze-and-excitation block, whose scale goes into the weights of the second
+ * convolution. The scaled activations are not stored. Their bound is far above them: one channel of
+ * the first convolution has a great negative bias, and relu makes zeros of it. The second
+ * convolution has great weights for these zeros. */
+static const char scaled[] = "graph @f(%x: f32[1,16,40,40]) {\n"
+                             "  %u = const @u : f32[16,16,1,1]\n  %b = const @b : f32[16]\n"
+                             "  %v = const @v : f32[16,16,1,1]\n  %w = const @w : f32[16,16,1,1]\n"
+                             "  %c = conv(%x, %u, %b)\n  %a = relu(%c)\n"
+                             "  %g = global_average_pool(%a)\n  %e = conv(%g, %v)\n"
+                             "  %s = sigmoid(%e)\n  %m = mul(%a, %s)\n  %d = conv(%m, %w)\n"
+                             "  %y = relu(%d)\n  return %y\n}\n"
+                             "constants {\n"
+                             "  @u = random_normal(seed=3, std=0.2) : f32[16,16,1,1]\n"
+                             "  @v = random_normal(seed=4, std=0.2) : f32[16,16,1,1]\n";
+
+static char *
+scaled_text(void)
+{
+    g_autoptr(GString) text = g_string_new(scaled);
+    g_string_append(text, "  @b = [-1e30");
+    for (int i = 1; i < 16; i++)
+        g_string_append(text, ", 0.5");
+    g_string_append(text, "] : f32[16]\n  @w = [");
+    for (int i = 0; i < 256; i++)
+        g_string_append(text, i % 16 == 0 ? (i ? ", 1e10" : "1e10") : ", 0.1");
+    g_string_append(text, "] : f32[16,16,1,1]\n}\n");
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+Test(offload_edges, values_that_no_step_stores_are_proved_by_what_it_reads)
+{
+    if (!offload_has_vendor())
+        cr_skip_test("no vendor library");
+    static const float nan = NAN;
+    g_autofree char *text = scaled_text();
+    g_autoptr(KilnProgram) own = offload_program(text, NULL, 1);
+    g_autoptr(KilnProgram) vendor = offload_program(text, OFFLOAD, 1);
+    cr_assert_eq(offload_calls(vendor), 1);
+    const KilnSpecialisation *made = g_ptr_array_index(vendor->specialisations, 0);
+    const KilnCompiled *compiled = NULL;
+    for (uint32_t c = 0; c < made->n_calls; c++) {
+        if (made->calls[c].instr->kind == KILN_INSTR_call)
+            compiled = kiln_call_compiled(made->calls[c].instr);
+    }
+    g_autoptr(GArray) a = result_of(own, NULL, 1);
+    g_autoptr(GArray) b = result_of(vendor, NULL, 1);
+    expect_same(a, b, "scaled", 0);
+    cr_expect_eq(atomic_load(&compiled->begun_anew), 0);
+    g_autoptr(GArray) c = result_of(own, &nan, 100);
+    g_autoptr(GArray) d = result_of(vendor, &nan, 100);
+    expect_same(c, d, "scaled", nan);
+    cr_expect_eq(atomic_load(&compiled->begun_anew), 2);
 }
 
 /* Each extent 0 in turn; false where types do not fit then. */
