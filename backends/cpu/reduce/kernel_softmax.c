@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax and log_softmax in f32: along rows where the axis is the innermost dim, else along
- * columns, with the same bits. Short rows are turned into columns first. Every element is read for
+ * columns, with the same bits. Short rows are turned into columns first. Vectors go over several
+ * rows where few columns lie side by side. Every element is read for
  * the last time before it is written.
  * Operands: result, data. */
 #include "backends/cpu/cost.h"
@@ -15,6 +16,7 @@ enum {
     TASK_FLOATS = 4096, /* what a task of several rows writes, about */
     COLUMNS = 64,       /* of a task */
     SHORT = 24,         /* rows of up to so many elements leave vectors little to do */
+    LONG = 16,          /* columns of fewer elements have too little for vectors of several rows */
 };
 
 typedef struct {
@@ -90,6 +92,22 @@ run_columns(const void *data, int64_t task, int thread)
                                                            .logarithm = s->logarithm });
 }
 
+static void
+run_narrow(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Softmax *s = data;
+    const int64_t first = task * s->bundle, end = MIN(first + s->bundle, s->outer);
+    for (int64_t i = first; i < end; i++)
+        s->reducers->softmax_narrow(
+            &(KilnCpuSoftmaxColumns){ .out = s->out + i * s->axis * s->inner,
+                                      .x = s->in + i * s->axis * s->inner,
+                                      .axis = s->axis,
+                                      .stride = s->inner,
+                                      .width = s->inner,
+                                      .logarithm = s->logarithm });
+}
+
 static const char *
 softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
 {
@@ -104,12 +122,14 @@ softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
                   .out = args->data[0] };
     if (kiln_type_elements(type) == 0)
         return NULL;
-    s.bundle = units_per_task(TASK_FLOATS, s.axis);
+    s.bundle = units_per_task(TASK_FLOATS, s.axis * s.inner);
     s.pieces = ceil_div(s.inner, COLUMNS);
     if (s.inner == 1 && s.axis <= SHORT)
         kiln_cpu_parallel(ceil_div(s.outer, COLUMNS), args->threads, run_short, &s);
     else if (s.inner == 1)
         kiln_cpu_parallel(ceil_div(s.outer, s.bundle), args->threads, run_rows, &s);
+    else if (s.inner < KILN_CPU_NARROW && s.axis >= LONG)
+        kiln_cpu_parallel(ceil_div(s.outer, s.bundle), args->threads, run_narrow, &s);
     else
         kiln_cpu_parallel(s.outer * s.pieces, args->threads, run_columns, &s);
     return NULL;

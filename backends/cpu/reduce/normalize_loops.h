@@ -9,6 +9,8 @@
 #include "backends/cpu/reduce/reduce_loops.h"
 #include "backends/cpu/simd/vector_math.h"
 
+#include "backends/cpu/reduce/narrow_softmax.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -352,6 +354,7 @@ const KilnCpuReducers REDUCERS = {
     .exp_row = exp_row,
     .log_exp_sum = log_exp_sum,
     .softmax_columns = softmax_columns,
+    .softmax_narrow = softmax_narrow,
     .vector = VW,
     .max_windows = max_windows,
     .average_windows = average_windows,

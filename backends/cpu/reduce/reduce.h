@@ -24,6 +24,7 @@ enum {
     KILN_CPU_REDUCE_BLOCK = 4096,  /* floats added in float before a double takes the sum */
     KILN_CPU_REDUCE_GROUP = 64,    /* floats of a block that lanes take at once */
     KILN_CPU_REDUCE_COLUMNS = 256, /* most columns reduced side by side */
+    KILN_CPU_NARROW = 16,          /* columns: more fill vectors by themselves */
 };
 
 /* A partly reduced block. Only the loops know its contents. */
@@ -107,6 +108,8 @@ typedef struct {
     double (*exp_row)(float *out, const float *x, int64_t n, float max);
     float (*log_exp_sum)(const float *x, int64_t n, float max);
     void (*softmax_columns)(const KilnCpuSoftmaxColumns *c);
+    /* The same of at most KILN_CPU_NARROW columns, for which stride is width. */
+    void (*softmax_narrow)(const KilnCpuSoftmaxColumns *c);
     void (*max_windows)(const KilnCpuWindows *w);
     void (*average_windows)(const KilnCpuWindows *w);
     void (*response)(const KilnCpuResponse *r);
