@@ -2,7 +2,9 @@
 /* What the vendor's kernels are not made for: numbers that are not finite, which its relu, clip,
  * maxima and softmax would lose, and values without elements, by which its costs would divide. */
 #include "ir/compiled.h"
+#include "ir/instr.h"
 #include "kiln.h"
+#include "runtime/bind.h"
 #include "tests/unit/offload_case.h"
 #include "tests/unit/runtime_case.h"
 
