@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports the rows of rows.py, and compares `kiln run` with onnxruntime, whose optimizations are off. Prints a table.
 
-    check_rows.py [--times BENCH] [--part I/N] [--only TEXT] [--keep-going] KILN DIR [FAMILY…]
+    check_rows.py [--times BENCH] [--part I/N] [--only TEXT] KILN DIR [FAMILY…]
 
 DIR keeps what was exported: a folder for each row, which `kiln verify` reads. Each row is exported in a process of its
 own. At least 97 % of the rows must be accepted, and none may be wrong. With --times, BENCH is kiln-bench-model: it is
