@@ -230,6 +230,8 @@ def beams():
             yield make("power", none, number("q", (0.5, 2, 0, -1)[seed % 4], np.float32))
             yield make("early", none, one, early_stopping=1)
             yield make("all", number("m", 7), one, penalty, *masks, no_repeat_ngram_size=1 + seed % 4, early_stopping=seed % 2)
+            if n != 3:
+                continue
             yield make("words once", none, one, no_repeat_ngram_size=1)
             mask = "a", (prompt > 2).astype(np.int32) | (np.arange(3) == 2)
             yield make("attention", none, one, None, None, None, mask)

@@ -51,7 +51,7 @@ graph_of_decoder(const Decoder *decoder)
 /* An encoder and a decoder that behave alike: the scores are the tokens. What is left out is that
  * of one layer. */
 typedef struct {
-    bool speech, hidden;           /* as the names of the inputs say */
+    bool speech, again, hidden;    /* as the names of the inputs say */
     bool apart;                    /* the encoder gives present_cross alone */
     int more_self, more_cross;     /* values beside two of the decoder, and of the encoder */
     int more;                      /* inputs behind the past */
@@ -128,6 +128,8 @@ graph_of_pair(const Pair *pair)
     GByteArray *graph = onnx_graph_new("decoder");
     add_numbers(graph);
     onnx_input(graph, "input_ids", ONNX_I32, pair->ids ? pair->ids : "R,1");
+    if (pair->again)
+        onnx_input(graph, "encoder_input_ids", ONNX_I32, "R,S");
     if (!pair->speech)
         onnx_input(graph, pair->mask ? pair->mask : "encoder_attention_mask", ONNX_I32, "R,S");
     if (pair->hidden)
@@ -326,12 +328,13 @@ Test(onnx_search, pairs)
 {
     static const Pair hidden = { .hidden = true }, apart = { .apart = true };
     static const Pair of_speech = { .speech = true, .hidden = true };
-    static const Pair whole = { .ids = "R,N" };
+    static const Pair whole = { .ids = "R,N" }, again = { .again = true };
     static const Pair two = { .more_self = 2, .more_cross = 2, .more = 2 };
     returns(texts_of("x,n,,n,n", &texts), " = loop(");
     returns(texts_of("x,n,n,n,n,f,f,,,x", &hidden), " = loop(");
     returns(texts_of("x,n,,n,n", &apart), " = loop(");
     returns(texts_of("x,n,,n,n", &whole), " = loop(");
+    returns(texts_of("x,n,,n,n", &again), " = loop(");
     returns(texts_of("x,n,,n,n", &two), " = loop(");
     returns(texts_of("sound,n,,n,n", &of_speech), " = loop(");
     returns(pair_of("BeamSearch", "sound,n,,n,n,,,,,,x", "y,z,u", &speech, NULL), " = pad(");

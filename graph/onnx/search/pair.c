@@ -13,9 +13,10 @@
  *     first step     the encoder also decodes the prompt, a row for each sample
  *     other steps    the decoder reads the last tokens; all, if its input_ids may be longer
  *
- * The decoder may lack encoder_hidden_states. The encoder of Whisper has no mask. An encoder of
- * texts may give present_cross alone: then the decoder makes the first step, too, without a past.
- * The prompt is decoder_start_token_id, or what Whisper's operand says. */
+ * The decoder may lack encoder_hidden_states, and one of texts may have encoder_input_ids behind
+ * input_ids. The encoder of Whisper has no mask. An encoder of texts may give present_cross alone:
+ * then the decoder makes the first step, too, without a past. The prompt is decoder_start_token_id,
+ * or what Whisper's operand says. */
 #include "graph/graph.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/search/search.h"
@@ -73,16 +74,30 @@ check_encoder(const KilnOnnxSearch *search, GError **error)
                            search->n_past / 2, expected, outputs);
 }
 
+/* The decoder of texts reads the tokens of the encoder. */
+static bool
+reads_source(const KilnOnnxSearch *search)
+{
+    const GPtrArray *inputs = search->decoder->inputs;
+    if (search->model == KILN_ONNX_SEARCH_SPEECH || inputs->len < 2)
+        return false;
+    const Onnx__ValueInfoProto *second = g_ptr_array_index(inputs, 1);
+    return g_strcmp0(second->name, "encoder_input_ids") == 0;
+}
+
 /* Finds how many values the decoder reads before the past. */
 static gboolean
 check_decoder(KilnOnnxSearch *search, GError **error)
 {
     static const char *const texts[] = { "input_ids", "encoder_attention_mask",
                                          "encoder_hidden_states" };
+    static const char *const all[] = { "input_ids", "encoder_input_ids", "encoder_attention_mask",
+                                       "encoder_hidden_states" };
     static const char *const speech[] = { "input_ids", "encoder_hidden_states" };
     const bool is_speech = search->model == KILN_ONNX_SEARCH_SPEECH;
+    const bool source = reads_source(search);
     const guint inputs = search->decoder->inputs->len, outputs = search->decoder->outputs->len;
-    const guint least = is_speech ? 1 : 2;
+    const guint least = is_speech ? 1 : source ? 3 : 2;
     const guint past = search->n_past + n_cross(search);
     if (outputs < 3 || outputs % 2 == 0)
         return kiln_onnx_throw(search->call, KILN_ERROR_INVALID, error,
@@ -104,7 +119,10 @@ check_decoder(KilnOnnxSearch *search, GError **error)
                                "encoder: expected encoder_hidden_states, which the decoder reads, "
                                "as an output, found present values only");
     return kiln_onnx_search_check_names(search, search->decoder, "decoder",
-                                        is_speech ? speech : texts, 1 + search->n_before, error);
+                                        is_speech ? speech
+                                        : source  ? all
+                                                  : texts,
+                                        1 + search->n_before, error);
 }
 
 /* The prompt is the start of each sample. */
@@ -212,7 +230,8 @@ keep_encoded(KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *mask, Ki
              KilnValue *const *cross)
 {
     KilnArena *arena = search->call->import->module->arena;
-    KilnValue *before[] = { mask ? mask : hidden, hidden };
+    KilnValue *all[] = { kiln_onnx_operand(search->call, 0), mask, hidden };
+    KilnValue *const *before = all + (reads_source(search) ? 0 : mask ? 1 : 2);
     search->before = kiln_arena_new0(arena, KilnValue *, search->n_before + 1);
     search->behind = kiln_arena_new0(arena, KilnValue *, search->n_behind + 1);
     for (uint32_t i = 0; i < search->n_before; i++) {
