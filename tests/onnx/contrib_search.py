@@ -86,6 +86,31 @@ class Decoder(Nodes):
         return helper.make_graph(self.nodes, name, inputs + past("past", "before"), [logits, *past("present", "all")], self.weights)
 
 
+def half_graph(graph, outside):
+    """@graph, computed in f16. Its inputs and results are of type @outside."""
+    for tensor in graph.initializer:
+        if tensor.data_type == FLOAT:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    first, last, inside = [], [], [node for node in graph.node]
+    for info, casts in [(info, first) for info in graph.input] + [(info, last) for info in graph.output]:
+        if info.type.tensor_type.elem_type != FLOAT:
+            continue
+        info.type.tensor_type.elem_type = outside
+        if outside == HALF:
+            continue
+        other = f"{info.name}_half"
+        for names in (names for node in inside for names in (node.input, node.output)):
+            names[:] = [other if name == info.name else name for name in names]
+        casts.append(helper.make_node("Cast", [info.name if casts is first else other], [other if casts is first else info.name],
+                                      to=HALF if casts is first else FLOAT))
+    nodes = [*first, *inside, *last]
+    made = onnx.GraphProto()
+    made.CopyFrom(graph)
+    del made.node[:]
+    made.node.extend(nodes)
+    return made
+
+
 class Search(Case):
     """A search with @decoder. @length: the tokens of the prompt of a beam search, if they are not those of operand 0.
     @half: scores that are results are f16."""
@@ -212,6 +237,19 @@ def narrow():
                      results=results, vocab_size=WORDS, **more)
 
 
+def halves():
+    """Decoders in f16. ONNX Runtime runs those that compute in f16 with inputs and results in f32."""
+    for seed, operator in ((seed, operator) for seed in range(3) for operator in ("GreedySearch", "BeamSearch")):
+        prompt = "x", Draw(seed).ints(2, WORDS, (2, 3), np.int32)
+        rest = [number("m", 0), number("n", 3), number("k", 2), number("q", 1, np.float32)] if operator == "BeamSearch" else []
+        results = ("y", "z", "u") if rest else ("y",)
+        plain, half = (Search(f"f16 {seed}", operator, [prompt, number("l", 8), *rest], half_graph(
+            Decoder(Draw(seed), layers=1 + seed % 2, size=0.4).graph(), outside), results=results, rtol=5e-3, atol=2e-2)
+            for outside in (FLOAT, HALF))
+        half.expected, half.defined = plain.run(plain.model, plain.feeds), plain.defined
+        yield half
+
+
 def beams():
     draw = Draw(1)
     for seed in range(6):
@@ -244,4 +282,5 @@ def cases():
     yield from greedy()
     yield from samples()
     yield from narrow()
+    yield from halves()
     yield from beams()

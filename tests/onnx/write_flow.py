@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the cases of tests/onnx/flow: branches, loops and scans in the form of ONNX's backend suite, which `kiln
-verify` reads.
+"""Writes the cases of tests/onnx/flow: branches, loops, scans and searches in the form of ONNX's backend suite, which
+`kiln verify` reads.
 
     write_flow.py [DIR]
 
