@@ -38,7 +38,7 @@ struct KilnOnnxSearch {
     int64_t model;                        /* KilnOnnxSearchModel */
     const KilnOnnxGraph *decoder, *first; /* `first` for the first step */
     const KilnOnnxGraph *encoder;         /* NULL: there is none */
-    int64_t start, eos, pad;              /* words: the start is that of an encoder's models */
+    int64_t start, eos, pad;              /* words; models with an encoder have a start */
     int64_t words;                        /* the scores that count; -1: all */
     int64_t ngram;                        /* 0: words may repeat */
     uint32_t n_past;
@@ -52,7 +52,7 @@ struct KilnOnnxSearch {
     KilnValue *beams;  /* i64[1]: rows of each sample; NULL: one */
     KilnValue *row_of; /* i64[rows]: the sample of each row; NULL: its number */
     KilnOnnxTimestamps timestamps;
-    /* what the decoder reads in all steps: before the past and behind it */
+    /* what a decoder with an encoder reads in all steps, before the past and behind it */
     KilnValue **before, **behind;
     uint32_t n_before, n_behind;
     bool whole; /* the decoder reads all tokens, not the last ones only */

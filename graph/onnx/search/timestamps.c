@@ -2,16 +2,16 @@
 /* The rules of Whisper's timestamps, words from `first_timestamp` on. Among the tokens of a row,
  * the first timestamp begins the text.
  *
- *     never       the words of the language model's start and of no timestamps
- *     no text     where no timestamp stands before the last token: no timestamp far behind the
- *                 first one
- *     text        words of the task and of the start
- *     pairs       behind two timestamps no third; behind one either another, or the end
- *     order       no timestamp before the last one; nor that one, except to close a pair
- *     sum         if timestamps are more probable together than each other word, no other word
+ *     everywhere     start_of_lm and no_timestamps do not come
+ *     before a text  no timestamp comes that is far behind the first one
+ *     in a text      translate, transcribe and the start do not come
+ *     pairs          no third timestamp comes behind two; behind one comes another, or the end
+ *     order          no timestamp comes before the last one; that one only closes a pair
+ *     sum            only timestamps come where they are together more probable than each other
+ *                    word
  *
- * What must not come gets the least number. The rules hold in this order; the sum reads the scores
- * that the others left. */
+ * What must not come gets the least number. The sum reads the scores that the other rules left. A
+ * text has begun where a timestamp stands before the last token. */
 #include "graph/graph.h"
 #include "graph/onnx/contrib/cache.h"
 #include "graph/onnx/search/search.h"
