@@ -464,6 +464,7 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     g_autoptr(GHashTable) bodies = g_hash_table_new(NULL, NULL);
     KilnBindOptions own = *options;
     own.bodies = bodies;
+    own.forms = options->stored;
     return bind(out, &own, error) ? g_steal_pointer(&out) : NULL;
 }
 
@@ -473,7 +474,7 @@ kiln_bind_function(KilnIRFunction *function, const KilnBindOptions *options, GEr
     g_autoptr(KilnSpecialisation) out = g_new0(KilnSpecialisation, 1);
     KilnBindOptions own = *options;
     own.keeps_constants = true;
-    own.stored = NULL; /* a file has what the entry decided, and plain constants of the others */
+    own.stored = NULL; /* a file has what the entry decided, and weights of the others */
     own.folder = NULL;
     own.outputs = NULL;
     own.progress = NULL;

@@ -87,6 +87,7 @@ typedef struct {
     bool keeps_constants;                 /* others will bind the same constants again */
     struct KilnCarries *carries;          /* of the session that an instance is for; NULL: none */
     const struct KilnProgramFile *stored; /* has the plan and all bytes; NULL: they are made now */
+    const struct KilnProgramFile *forms;  /* has packed weights of branches and loops; NULL: none */
     /* The model's names of its outputs: a buffer gets one more letter if its name is taken. */
     const KilnInfoList *outputs;
     GHashTable *bodies; /* of KilnIRFunction to the KilnSpecialisation of a function that is bound

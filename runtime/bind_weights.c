@@ -12,6 +12,7 @@
 #include "graph/base/alloc.h"
 #include "ir/flow.h"
 #include "ir/vendor.h"
+#include "runtime/body_forms.h"
 #include "runtime/constant_cache.h"
 #include "runtime/fold_calls.h"
 #include "runtime/program_file.h"
@@ -571,6 +572,8 @@ kiln_bind_weights(KilnBinder *binder, GError **error)
     Weights weights = { binder, sealer, readers };
     if (binder->options->stored)
         return take_packed(binder, error) && view_plain(&weights, error);
+    if (binder->options->forms && !kiln_body_forms_take(binder, binder->options->forms, error))
+        return FALSE;
     count_readers(&weights);
     return pack_calls(&weights, error) && view_plain(&weights, error);
 }

@@ -27,8 +27,10 @@
     X(CALLS,    "calls")            /* KilnStoredCall per call, in order */                        \
     X(OPERANDS, "operands of a call") /* index: of the first call of a region; a byte per operand: */ \
                                     /* 1 where it is packed, else 0 */                             \
-    X(FORMS,    "forms")            /* KilnStoredForm per packed form of an open program */         \
-    X(PACKED,   "packed weights")   /* index: of the call that reads them, or of the form */       \
+    X(FORMS,    "forms")            /* KilnStoredForm per packed form of an open program, or of */  \
+                                    /* the branches and loops of another one */                    \
+    X(PACKED,   "packed weights")   /* index: of the call that reads them, or of the form, behind */ \
+                                    /* the calls of the entry */                                   \
     X(WEIGHT,   "weight")           /* index: among the weights of the entry that nothing writes */ \
     X(STATE,    "state")            /* index: among those that something writes */                 \
     X(CONSTANT, "constant")         /* index: among the constants of the text that are extern */   \
@@ -56,7 +58,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 7,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 8,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* big sections begin on a multiple of it */
 };
 
@@ -84,7 +86,7 @@ typedef struct {
     char kernel[40];        /* its name, cut if it is longer */
 } KilnStoredCall;
 
-/** Weights of a call of an open program as a kernel wants them. */
+/** Weights of a call of an open program, or of a branch or loop, as a kernel wants them. */
 typedef struct {
     uint32_t call, form;
     uint32_t fitted; /* as of a KilnStoredCall */

@@ -3,6 +3,7 @@
  * come from the file. */
 #include "kiln.h"
 #include "runtime/bind.h"
+#include "runtime/body_forms.h"
 #include "runtime/deferred.h"
 #include "runtime/fold_calls.h"
 #include "runtime/model.h"
@@ -96,12 +97,15 @@ read_text(const KilnProgramFile *file, GError **error)
 static gboolean
 check_numbers(const KilnProgramFile *file, const KilnSpecialisation *made, GError **error)
 {
+    uint32_t n_forms;
+    if (!kiln_body_forms_check(file, &n_forms, error))
+        return FALSE;
     const uint32_t n[KILN_N_SECTION_KINDS] = {
         [KILN_SECTION_TEXT] = 1,
         [KILN_SECTION_CALLS] = 1,
-        [KILN_SECTION_FORMS] = 0, /* of open programs */
+        [KILN_SECTION_FORMS] = n_forms > 0,
         [KILN_SECTION_OPERANDS] = made->n_calls,
-        [KILN_SECTION_PACKED] = made->n_calls,
+        [KILN_SECTION_PACKED] = made->n_calls + n_forms,
         [KILN_SECTION_WEIGHT] = made->n_weights,
         [KILN_SECTION_STATE] = made->n_states,
         [KILN_SECTION_CONSTANT] = UINT32_MAX, /* attach_constants() has looked */

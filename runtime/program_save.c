@@ -6,6 +6,7 @@
 #include "ir/vendor.h"
 #include "kiln.h"
 #include "runtime/bind.h"
+#include "runtime/body_forms.h"
 #include "runtime/deferred.h"
 #include "runtime/fold_calls.h"
 #include "runtime/model.h"
@@ -24,22 +25,44 @@ enum {
 
 /* --- text --- */
 
-/* How often the first @n functions, and regions, read each constant. The entry, which is the last,
- * reads sections where its shapes are fixed. */
+/* True where weight @i is packed for all calls of @body that read it, and the file has it so. */
+static bool
+is_packed(const KilnSpecialisation *body, guint i)
+{
+    return body && !body->n_states && !body->weights[i];
+}
+
+/* How often the first @n functions, and regions, read each constant plain. The entry, which is the
+ * last, reads sections where its shapes are fixed. @bound: the functions that are bound, or NULL.
+ */
 static uint32_t *
-count_readers(const KilnIRModule *ir, guint n)
+count_readers(const KilnIRModule *ir, guint n, GHashTable *bound)
 {
     uint32_t *readers = g_new0(uint32_t, ir->module->constants->len + 1);
     kiln_offload_count_readers(ir->module, readers);
     for (guint f = 0; f < n; f++) {
         const KilnIRFunction *function = g_ptr_array_index(ir->functions, f);
+        const KilnSpecialisation *body = bound ? g_hash_table_lookup(bound, function) : NULL;
         for (guint i = 0; i < function->weights->len; i++) {
             const KilnBuffer *weight = g_ptr_array_index(function->weights, i);
-            if (weight->constant)
+            if (weight->constant && !is_packed(body, i))
                 readers[weight->constant->id]++;
         }
     }
     return readers;
+}
+
+/* Weights stand in the text without their values, which are in sections. */
+static void
+keep_weights(const KilnIRFunction *function, KilnConstantForm *forms)
+{
+    for (guint i = 0; i < function->weights->len; i++) {
+        const KilnBuffer *weight = g_ptr_array_index(function->weights, i);
+        if (weight->constant && forms[weight->constant->id] == KILN_CONSTANT_LEFT_OUT)
+            forms[weight->constant->id] = weight->type.dtype == KILN_DTYPE_string
+                                              ? KILN_CONSTANT_WHOLE
+                                              : KILN_CONSTANT_EXTERN;
+    }
 }
 
 /* The text holds what is small or generated; what nothing reads any more was folded away. */
@@ -47,7 +70,6 @@ static KilnConstantForm *
 choose_forms(const KilnIRModule *ir, const uint32_t *readers)
 {
     guint n = ir->module->constants->len;
-    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     KilnConstantForm *forms = g_new(KilnConstantForm, n + 1);
     for (guint i = 0; i < n; i++) {
         const KilnConstant *constant = g_ptr_array_index(ir->module->constants, i);
@@ -57,13 +79,8 @@ choose_forms(const KilnIRModule *ir, const uint32_t *readers)
                    : big && !texts ? KILN_CONSTANT_EXTERN
                                    : KILN_CONSTANT_WHOLE;
     }
-    for (guint i = 0; i < entry->weights->len; i++) {
-        const KilnBuffer *weight = g_ptr_array_index(entry->weights, i);
-        if (weight->constant && forms[weight->constant->id] == KILN_CONSTANT_LEFT_OUT)
-            forms[weight->constant->id] = weight->type.dtype == KILN_DTYPE_string
-                                              ? KILN_CONSTANT_WHOLE
-                                              : KILN_CONSTANT_EXTERN;
-    }
+    for (guint f = 0; f < ir->functions->len; f++)
+        keep_weights(g_ptr_array_index(ir->functions, f), forms);
     return forms;
 }
 
@@ -109,10 +126,23 @@ add_calls(KilnProgramWriter *writer, const KilnSpecialisation *made)
     g_autoptr(GBytes) bytes = g_bytes_new(calls, made->n_calls * sizeof *calls);
     kiln_program_writer_add(writer, KILN_SECTION_CALLS, 0, bytes);
     add_operands(writer, made);
+}
+
+/* Of the entry, and behind it of branches and loops. */
+static void
+add_packed(KilnProgramWriter *writer, const KilnSpecialisation *made)
+{
+    g_autoptr(GPtrArray) packed = g_ptr_array_new();
+    g_autoptr(GBytes) forms = kiln_body_forms(writer->ir, made, packed);
+    if (forms)
+        kiln_program_writer_add(writer, KILN_SECTION_FORMS, 0, forms);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         if (made->calls[c].packed)
             kiln_program_writer_add(writer, KILN_SECTION_PACKED, c, made->calls[c].packed);
     }
+    for (guint i = 0; i < packed->len; i++)
+        kiln_program_writer_add(writer, KILN_SECTION_PACKED, made->n_calls + i,
+                                g_ptr_array_index(packed, i));
 }
 
 static void
@@ -209,7 +239,7 @@ write_open(const KilnProgram *program, const KilnTemplate *template, const KilnP
     const KilnIRModule *ir = template->ir ? template->ir : program->model->ir;
     g_auto(KilnProgramWriter) writer = { 0 };
     kiln_program_writer_init(&writer, program, ir);
-    g_autofree uint32_t *readers = count_readers(ir, ir->functions->len);
+    g_autofree uint32_t *readers = count_readers(ir, ir->functions->len, NULL);
     g_autofree KilnConstantForm *forms = choose_forms(ir, readers);
     if (!add_text(&writer, forms, error)) {
         kiln_prefix_error(error, "%s: ", program->model->name);
@@ -262,13 +292,15 @@ save_static(KilnProgram *program, const char *path, GError **error)
     g_auto(KilnProgramWriter) writer = { 0 };
     kiln_program_writer_init(&writer, program, ir);
     writer.proven_optimal = made->plan->proven_optimal;
-    g_autofree uint32_t *readers = count_readers(ir, ir->functions->len - 1);
+    g_autoptr(GHashTable) bound = kiln_bound_bodies(made);
+    g_autofree uint32_t *readers = count_readers(ir, ir->functions->len - 1, bound);
     g_autofree KilnConstantForm *forms = choose_forms(ir, readers);
     if (!add_text(&writer, forms, error)) {
         kiln_prefix_error(error, "%s: ", program->model->name);
         return FALSE;
     }
     add_calls(&writer, made);
+    add_packed(&writer, made);
     for (uint32_t i = 0; i < made->n_weights; i++) {
         if (made->weights[i] && !made->text_weights[i])
             kiln_program_writer_add(&writer, KILN_SECTION_WEIGHT, i, made->weights[i]);

@@ -488,7 +488,7 @@ Test(programs, OFF_14_other_makers_are_refused)
     refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its header is malformed");
     *copy.header = whole;
     copy.header->format++;
-    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 8: compile the model again");
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 9: compile the model again");
     g_aligned_free(copy.data);
 }
 
