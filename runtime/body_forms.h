@@ -5,6 +5,7 @@
 #ifndef KILN_RUNTIME_BODY_FORMS_H
 #define KILN_RUNTIME_BODY_FORMS_H
 
+#include "ir/ir.h"
 #include "runtime/bind.h"
 
 /** The section FORMS of what the bodies of @made have packed, NULL where that is nothing. Adds the

@@ -11,7 +11,6 @@
 
 #include <criterion/criterion.h>
 #include <glib/gstdio.h>
-#include <string.h>
 
 /* A product and a convolution in a loop, a product in a branch of it, and one around it with the
  * same weight. A bias is read as it is. */
