@@ -36,6 +36,9 @@
  * longer than the vendor's, its call, and the reorders at its edges
  * (passes/offload/offload_outline.h). What need not move for a region stays where it was.
  *
+ * Bodies of branches and loops are functions of their own here: what they read from around them has
+ * rank 0, and stands in front of all of theirs.
+ *
  * Open dims count as at their hints. The vendor generates code anew for all numbers of a region
  * with open dims, so such a region has to make up for its code within open-runs runs. */
 #include "graph/module/folding.h"
