@@ -520,6 +520,20 @@ show_program(const MemoryOptions *memory, KilnOptions *options, const KilnProgra
     return show(memory, options, made->function, made->plan, NULL, error);
 }
 
+/* The functions of branches and loops, which come before the entry: a call of one has room for what
+ * it needs. */
+static gboolean
+plan_inside(const KilnIRModule *ir, const Machine *machine, GError **error)
+{
+    for (guint i = 0; i + 1 < ir->functions->len; i++) {
+        g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(g_ptr_array_index(ir->functions, i),
+                                                          machine->target, machine->threads, error);
+        if (!plan)
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static int
 plan_and_show(const MemoryOptions *memory, KilnOptions *options, const KilnModel *model,
               const KilnPipeline *pipeline, GError **error)
@@ -532,9 +546,11 @@ plan_and_show(const MemoryOptions *memory, KilnOptions *options, const KilnModel
         return KILN_EXIT_FAILED;
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     kiln_trace_step(options->progress.trace, "plan", function->name);
+    const Machine machine = { pass_options.target, pass_options.threads };
     if (function->open)
-        return show_open(memory, options, function,
-                         &(Machine){ pass_options.target, pass_options.threads }, NULL, error);
+        return show_open(memory, options, function, &machine, NULL, error);
+    if (!plan_inside(ir, &machine, error))
+        return KILN_EXIT_FAILED;
     g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(
         function, pass_options.target, pass_options.threads, memory->io ? KILN_PLAN_IO : 0, error);
     return plan ? show(memory, options, function, plan, NULL, error) : KILN_EXIT_FAILED;

@@ -37,6 +37,19 @@ constants {
   @zero = splat(0) : f32[]
 }
 """
+# A loop of fixed shapes: two convolutions are one region, which has a workspace.
+LOOP = """graph @loop(%steps: i64[], %x: f32[1,16,9,9]) {
+  %w = const @w : f32[16,16,3,3]
+  %y = loop(%steps, _, %x) body(%i: i64[], %go: bool[], %a: f32[1,16,9,9]) {
+    %c = conv(%a, %w) {pads=[1,1,1,1]} : f32[1,16,9,9]
+    %r = relu(%c) : f32[1,16,9,9]
+    %d = conv(%r, %w) {pads=[1,1,1,1]} : f32[1,16,9,9]
+    return %go, %d
+  } : f32[1,16,9,9]
+  return %y
+}
+constants { @w = random_normal(seed=2, std=0.1) : f32[16,16,3,3] }
+"""
 # Products in a scan, whose rows are as many as the input says.
 ROWS = """graph @rows(%h: f32[N,32], %x: f32[6,N,32]) {
   %w = const @w : f32[32,32]
@@ -124,6 +137,16 @@ class Inside(CliTest):
         calls = [entry["calls"] for entry in profile if entry["kernel"].startswith("onednn:")]
         self.assertIn(5, calls)
         self.assertEqual([entry["calls"] for entry in profile if entry["instruction"] == "loop"], [1])
+
+    def test_memory_of_a_loop_has_the_workspaces_of_its_regions(self):
+        model = self.write("loop.kiln", LOOP)
+        text = self.kiln("opt", model, "--stage", "ir", "--pipeline", self.road)
+        arenas = [int(arena) for arena in re.findall(r"(?m)^  arena (\d+)", text)]
+        self.assertEqual(len(arenas), 2)
+        self.assertGreater(arenas[0], 0)
+        report = self.json("memory", model, "--json", "--pipeline", self.road)
+        self.assertEqual([report["arena"]], arenas[1:])
+        self.assertGreaterEqual(report["arena"], arenas[0])
 
     def test_models_without_regions_are_exported(self):
         exported = self.dir / "exported.onnx"
