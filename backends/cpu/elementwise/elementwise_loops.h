@@ -35,6 +35,20 @@ enum {
             V_STORE_SOME(out + i, V_MASK(n - i), op_##id(V_LOAD_SOME(x + i, V_MASK(n - i)), p));   \
     }
 
+/* Two vectors at once, because the numbers of four have no room in the registers. */
+#define LONG(id)                                                                                   \
+    static void unary_##id(float *out, const float *x, int64_t n, const KilnCpuParams *p)          \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + 2 * VW <= n; i += 2 * VW) {                                                     \
+            V a = op_##id(V_LOAD(x + i), p), b = op_##id(V_LOAD(x + i + VW), p);                   \
+            V_STORE(out + i, a);                                                                   \
+            V_STORE(out + i + VW, b);                                                              \
+        }                                                                                          \
+        for (; i < n; i += VW)                                                                     \
+            V_STORE_SOME(out + i, V_MASK(n - i), op_##id(V_LOAD_SOME(x + i, V_MASK(n - i)), p));   \
+    }
+
 /* The compiler makes vectors of these. Results wait in a block, because they may lie where @x does.
  */
 #define WIDE(id)                                                                                   \
