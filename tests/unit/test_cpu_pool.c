@@ -293,12 +293,25 @@ Test(cpu_pool, softmax)
 
 /* Moves the values of operand @i to about @center. */
 static void
-move_to(RefCase *c, uint32_t i, float center)
+move_to(RefCase *c, uint32_t i, double center)
 {
-    float *x = c->data[i];
-    for (int64_t k = 0; k < kiln_type_elements(&c->buffers[i].type); k++)
-        x[k] += center;
+    const KilnType *type = &c->buffers[i].type;
+    for (int64_t k = 0; k < kiln_type_elements(type); k++)
+        kiln_element_store_f64(type->dtype, c->data[i], k,
+                               kiln_element_as_f64(type->dtype, c->data[i], k) + center);
 }
+
+/* Adds an operand of the type of the result with random values. */
+static void
+like_result(RefCase *c, int rank, const int64_t *dims)
+{
+    case_in(c, c->buffers[0].type.dtype, rank, dims, NULL);
+    cpu_fill(c, c->instr.n_operands - 1, c->instr.n_operands);
+}
+
+/* f64 has more digits than the tolerance of f32. */
+static const Tolerance digits_of_f64 = { 1e-11, 1e-11 };
+static const KilnDType normalized[] = { KILN_DTYPE_f32, KILN_DTYPE_f64 };
 
 static const Shape images[] = {
     { 3, { 2, 4, 700 } },      { 4, { 2, 6, 5, 7 } },  { 3, { 1, 4, 100 } },
@@ -308,17 +321,18 @@ static const Shape images[] = {
 
 Test(cpu_pool, batch_normalization)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(images); i++) {
-        const Shape *s = &images[i];
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(images); i++) {
+        const Shape *s = &images[i / 2];
+        const KilnDType dtype = normalized[i % 2];
         g_autoptr(RefCase) c = case_new(KILN_INSTR_batch_normalization);
-        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
-        cpu_in(c, s->rank, s->dims);
-        int axis = i % 2 ? 1 : s->rank - 1; /* of half of them the last dim */
+        case_out(c, dtype, s->rank, s->dims);
+        like_result(c, s->rank, s->dims);
+        int axis = i / 2 % 2 ? 1 : s->rank - 1; /* of half of them the last dim */
         CASE_ATTRS(c, batch_normalization)->axis = axis;
         for (int k = 0; k < 4; k++)
-            cpu_in(c, 1, &s->dims[axis]);
+            like_result(c, 1, &s->dims[axis]);
         move_to(c, 5, 4); /* variances are positive */
-        cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "image");
+        cpu_agrees(c, i % 2 ? digits_of_f64 : (Tolerance){ 1e-6, 1e-6 }, "image");
         CASE_ATTRS(c, batch_normalization)->training_mode = true;
         cr_assert_null(kiln_target_find(kiln_cpu_target(), &c->instr));
     }
@@ -327,21 +341,24 @@ Test(cpu_pool, batch_normalization)
 /* A mean far from zero costs no digits of the variance. */
 Test(cpu_pool, groups)
 {
-    for (size_t i = 0; i < 4 * G_N_ELEMENTS(images); i++) {
-        const Shape *s = &images[i / 4];
-        const bool instance = i % 4 == 0;
-        g_autofree char *what = g_strdup_printf("case %d", (int)i);
-        g_autoptr(RefCase) c =
-            case_new(instance ? KILN_INSTR_instance_normalization : KILN_INSTR_group_normalization);
-        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
-        cpu_in(c, s->rank, s->dims);
-        cpu_in(c, 1, &s->dims[1]);
-        cpu_in(c, 1, &s->dims[1]);
-        move_to(c, 1, i % 4 == 3 ? 1000 : 0);
-        if (!instance)
-            CASE_ATTRS(c, group_normalization)->num_groups = 2;
-        bool one = s->rank == 2 && instance; /* runs of one element: 0 but for rounding */
-        cpu_agrees(c, (Tolerance){ one ? 1e-3 : 2e-5, 2e-6 }, what);
+    for (size_t t = 0; t < G_N_ELEMENTS(normalized); t++) {
+        const KilnDType dtype = normalized[t];
+        for (size_t i = 0; i < 4 * G_N_ELEMENTS(images); i++) {
+            const Shape *s = &images[i / 4];
+            const bool instance = i % 4 == 0;
+            g_autofree char *what = g_strdup_printf("case %d", (int)i);
+            g_autoptr(RefCase) c = case_new(instance ? KILN_INSTR_instance_normalization
+                                                     : KILN_INSTR_group_normalization);
+            case_out(c, dtype, s->rank, s->dims);
+            like_result(c, s->rank, s->dims);
+            like_result(c, 1, &s->dims[1]);
+            like_result(c, 1, &s->dims[1]);
+            move_to(c, 1, i % 4 == 3 ? 1000 : 0);
+            if (!instance)
+                CASE_ATTRS(c, group_normalization)->num_groups = 2;
+            bool one = s->rank == 2 && instance; /* runs of one element: 0 but for rounding */
+            cpu_agrees(c, t ? digits_of_f64 : (Tolerance){ one ? 1e-3 : 2e-5, 2e-6 }, what);
+        }
     }
 }
 
@@ -350,26 +367,29 @@ Test(cpu_pool, layer_normalization)
     static const Shape shapes[] = {
         { 3, { 2, 9, 256 } }, { 3, { 4, 5, 6 } }, { 2, { 3, 5000 } }, { 1, { 33 } }
     };
-    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 8; i++) {
-        const Shape *s = &shapes[i / 8];
-        const int axis = s->rank - 1 - (int)(i % 2 && s->rank > 1);
-        Shape statistics = *s;
-        for (int d = axis; d < s->rank; d++)
-            statistics.dims[d] = 1;
-        g_autoptr(RefCase) c = case_new(KILN_INSTR_layer_normalization);
-        CASE_ATTRS(c, layer_normalization)->axis = i % 4 < 2 ? axis : axis - s->rank;
-        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
-        cpu_in(c, s->rank, s->dims);
-        move_to(c, 1, i % 4 == 1 ? -300 : 0);
-        cpu_in(c, s->rank - axis, s->dims + axis);
-        if (i & 4) {
-            case_absent(c);
-        } else {
-            cpu_in(c, s->rank - axis, s->dims + axis);
-            case_out(c, KILN_DTYPE_f32, s->rank, statistics.dims);
-            case_out(c, KILN_DTYPE_f32, s->rank, statistics.dims);
+    for (size_t t = 0; t < G_N_ELEMENTS(normalized); t++) {
+        const KilnDType dtype = normalized[t];
+        for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 8; i++) {
+            const Shape *s = &shapes[i / 8];
+            const int axis = s->rank - 1 - (int)(i % 2 && s->rank > 1);
+            Shape statistics = *s;
+            for (int d = axis; d < s->rank; d++)
+                statistics.dims[d] = 1;
+            g_autoptr(RefCase) c = case_new(KILN_INSTR_layer_normalization);
+            CASE_ATTRS(c, layer_normalization)->axis = i % 4 < 2 ? axis : axis - s->rank;
+            case_out(c, dtype, s->rank, s->dims);
+            like_result(c, s->rank, s->dims);
+            move_to(c, 1, i % 4 == 1 ? -300 : 0);
+            like_result(c, s->rank - axis, s->dims + axis);
+            if (i & 4) {
+                case_absent(c);
+            } else {
+                like_result(c, s->rank - axis, s->dims + axis);
+                case_out(c, dtype, s->rank, statistics.dims);
+                case_out(c, dtype, s->rank, statistics.dims);
+            }
+            cpu_agrees(c, t ? digits_of_f64 : (Tolerance){ 4e-6, 2e-6 }, "layer");
         }
-        cpu_agrees(c, (Tolerance){ 4e-6, 2e-6 }, "layer");
     }
 }
 
@@ -377,15 +397,18 @@ Test(cpu_pool, rms_normalization)
 {
     static const Shape shapes[] = { { 3, { 2, 9, 256 } }, { 3, { 4, 5, 6 } }, { 2, { 3, 5000 } },
                                     { 1, { 33 } },        { 2, { 0, 4 } },    { 2, { 300, 3 } } };
-    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 2; i++) {
-        const Shape *s = &shapes[i / 2];
-        const int axis = s->rank - 1 - (int)(i % 2 && s->rank > 1);
-        g_autoptr(RefCase) c = case_new(KILN_INSTR_rms_normalization);
-        CASE_ATTRS(c, rms_normalization)->axis = axis;
-        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
-        cpu_in(c, s->rank, s->dims);
-        cpu_in(c, s->rank - axis, s->dims + axis);
-        cpu_agrees(c, (Tolerance){ 1e-6, 2e-6 }, "rms");
+    for (size_t t = 0; t < G_N_ELEMENTS(normalized); t++) {
+        const KilnDType dtype = normalized[t];
+        for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 2; i++) {
+            const Shape *s = &shapes[i / 2];
+            const int axis = s->rank - 1 - (int)(i % 2 && s->rank > 1);
+            g_autoptr(RefCase) c = case_new(KILN_INSTR_rms_normalization);
+            CASE_ATTRS(c, rms_normalization)->axis = axis;
+            case_out(c, dtype, s->rank, s->dims);
+            like_result(c, s->rank, s->dims);
+            like_result(c, s->rank - axis, s->dims + axis);
+            cpu_agrees(c, t ? digits_of_f64 : (Tolerance){ 1e-6, 2e-6 }, "rms");
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch, layer, root-mean-square, instance and group normalisation and lrn in f32. Variances are
- * taken around the mean, which is found in two steps: the mean of all, then the mean of what is
- * left over. The statistics of a run are taken before its first element is written. */
+/* batch, layer, root-mean-square, instance and group normalisation in f32 and f64, lrn in f32.
+ * Variances are taken around the mean. In f32 it is found in two steps: the mean of all, then the
+ * mean of what is left over. The statistics of a run are taken before its first element is written.
+ */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/fold.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "ir/tail.h"
 
@@ -46,6 +48,138 @@ count(const KilnType *type, int from, int to)
     return n;
 }
 
+/* --- f64 --- */
+
+/* The same in f64, of which elements a plane apart have scales and biases of their own. */
+typedef struct {
+    int64_t runs, length, bundle;
+    int64_t channels, plane;
+    bool centred; /* the mean is taken away */
+    double epsilon;
+    const double *in, *residual, *scale, *bias, *mean, *variance; /* NULL where absent */
+    double *out, *means, *inverses;
+} Wide;
+
+/* The sum of squares of what @n elements differ from @mean by. */
+static double
+squares_around(const double *x, int64_t n, double mean)
+{
+    const KilnCpuFoldLoop loop = kiln_cpu_folds()->row[KILN_CPU_FOLD_squares][KILN_DTYPE_f64];
+    KilnCpuFolded sum = { .f = 0 };
+    for (int64_t i = 0; i < n; i += COLUMNS) {
+        const int64_t some = MIN(COLUMNS, n - i);
+        double apart[COLUMNS];
+        for (int64_t k = 0; k < some; k++)
+            apart[k] = x[i + k] - mean;
+        loop(apart, some, &sum);
+    }
+    return sum.f;
+}
+
+/* (x - shift) × factor × scale + bias, of one scale, or with @each of one for each element. */
+static void
+write_scaled(const Wide *w, double *to, const double *x, int64_t n, double shift, double factor,
+             int64_t channel, bool each)
+{
+    const double *scale = w->scale + channel, *bias = w->bias ? w->bias + channel : NULL;
+    const double one = factor * *scale, offset = bias ? *bias : 0;
+    for (int64_t i = 0; !each && i < n; i++)
+        to[i] = (x[i] - shift) * one + offset;
+    for (int64_t i = 0; each && i < n; i++)
+        to[i] = (x[i] - shift) * factor * scale[i] + (bias ? bias[i] : 0);
+}
+
+static void
+run_wide(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Wide *w = data;
+    const int64_t end = MIN((task + 1) * w->bundle, w->runs);
+    const KilnCpuFoldLoop add = kiln_cpu_folds()->row[KILN_CPU_FOLD_sum][KILN_DTYPE_f64];
+    const bool each = w->plane == 1;
+    for (int64_t run = task * w->bundle; run < end; run++) {
+        const double *x = w->in + run * w->length;
+        double *to = w->out + run * w->length;
+        KilnCpuFolded sum = { .f = 0 };
+        for (int64_t i = 0; w->residual && i < w->length; i++)
+            to[i] = x[i] + w->residual[run * w->length + i];
+        x = w->residual ? to : x;
+        if (w->centred)
+            add(x, w->length, &sum);
+        const double mean = sum.f / (double)w->length;
+        const double variance = squares_around(x, w->length, mean) / (double)w->length;
+        const double inverse = 1 / sqrt(variance + w->epsilon);
+        const int64_t step = each ? w->length : w->plane;
+        for (int64_t i = 0; i < w->length; i += step)
+            write_scaled(w, to + i, x + i, step, mean, inverse,
+                         (run * w->length + i) / w->plane % w->channels, each);
+        if (w->means)
+            w->means[run] = mean;
+        if (w->inverses)
+            w->inverses[run] = inverse;
+    }
+}
+
+/* batch_normalization: the statistics of channels are given. */
+static void
+run_wide_batch(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Wide *w = data;
+    const int64_t end = MIN((task + 1) * w->bundle, w->runs);
+    for (int64_t run = task * w->bundle; w->plane > 1 && run < end; run++) {
+        const int64_t c = run % w->channels, at = run * w->length;
+        write_scaled(w, w->out + at, w->in + at, w->length, w->mean[c],
+                     1 / sqrt(w->variance[c] + w->epsilon), c, false);
+    }
+    for (int64_t first = 0; w->plane == 1 && first < w->channels; first += COLUMNS) {
+        const int64_t some = MIN(COLUMNS, w->channels - first);
+        double scale[COLUMNS];
+        for (int64_t c = 0; c < some; c++)
+            scale[c] = w->scale[first + c] / sqrt(w->variance[first + c] + w->epsilon);
+        for (int64_t run = task * w->bundle; run < end; run++) {
+            const int64_t at = run * w->length + first;
+            for (int64_t c = 0; c < some; c++)
+                w->out[at + c] =
+                    (w->in[at + c] - w->mean[first + c]) * scale[c] + w->bias[first + c];
+        }
+    }
+}
+
+static const double *
+wide(const float *data)
+{
+    return (const double *)(const void *)data;
+}
+
+/* Runs what @n states of elements that are f64. */
+static void
+run_all_wide(const KilnKernelArgs *args, const Norm *n, bool centred)
+{
+    const Wide w = { .runs = n->runs,
+                     .length = n->length,
+                     .bundle = n->bundle,
+                     .channels = n->channels ? n->channels : n->length,
+                     .plane = n->plane ? n->plane : 1,
+                     .centred = centred,
+                     .epsilon = n->epsilon,
+                     .in = args->data[1],
+                     .out = args->data[0],
+                     .residual = wide(n->residual),
+                     .scale = wide(n->scale),
+                     .bias = wide(n->bias),
+                     .mean = wide(n->mean),
+                     .variance = wide(n->variance),
+                     .means = (double *)(void *)n->means,
+                     .inverses = (double *)(void *)n->inverses };
+    kiln_cpu_parallel(ceil_div(w.runs, w.bundle), args->threads,
+                      n->mean ? run_wide_batch : run_wide, &w);
+}
+
+/* --- f32 --- */
+
+static void run_rms(const void *data, int64_t task, int thread);
+
 static void
 run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
 {
@@ -55,6 +189,10 @@ run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
     n->in = args->data[1];
     n->out = args->data[0];
     n->bundle = MAX(units_per_task(TASK_FLOATS, n->length), n->least);
+    if (cpu_type(args->instr, 1)->dtype == KILN_DTYPE_f64) {
+        run_all_wide(args, n, task != run_rms);
+        return;
+    }
     kiln_cpu_parallel(ceil_div(n->runs, n->bundle), args->threads, task, n);
 }
 
@@ -129,7 +267,7 @@ channel_axis(const KilnInstr *instr)
 bool
 kiln_cpu_batch_normalization_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && channel_axis(instr) >= 0 &&
+    return cpu_all_plain(instr, cpu_type(instr, 1)->dtype) && channel_axis(instr) >= 0 &&
            !kiln_instr_attrs(instr, batch_normalization)->training_mode;
 }
 
@@ -144,6 +282,7 @@ kiln_cpu_batch_normalization(const KilnKernelArgs *args)
                .length = columns ? type->dims[axis] : behind,
                .epsilon = (double)kiln_instr_attrs(args->instr, batch_normalization)->epsilon,
                .channels = type->dims[axis],
+               .plane = behind,
                .scale = args->data[2],
                .bias = args->data[3],
                .mean = args->data[4],
@@ -202,7 +341,8 @@ normalize_groups(const KilnKernelArgs *args, int64_t per_run, float epsilon)
 bool
 kiln_cpu_instance_normalization_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && cpu_type(instr, 1)->rank >= 2;
+    const KilnType *type = cpu_type(instr, 1);
+    return cpu_all_plain(instr, type->dtype) && type->rank >= 2;
 }
 
 const char *
@@ -295,7 +435,7 @@ kiln_cpu_layer_normalization_supports(const KilnInstr *instr)
     const KilnType *type = cpu_type(instr, 1), *bias = cpu_type(instr, 3);
     const int axis = first_axis(instr, kiln_instr_attrs(instr, layer_normalization)->axis);
     const int64_t run = count(type, axis, type->rank);
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_type_elements(cpu_type(instr, 2)) == run &&
+    return cpu_all_plain(instr, type->dtype) && kiln_type_elements(cpu_type(instr, 2)) == run &&
            (!bias || kiln_type_elements(bias) == run);
 }
 
@@ -351,7 +491,7 @@ kiln_cpu_rms_normalization_supports(const KilnInstr *instr)
 {
     const KilnType *type = cpu_type(instr, 1);
     const int axis = first_axis(instr, kiln_instr_attrs(instr, rms_normalization)->axis);
-    return cpu_all_plain(instr, KILN_DTYPE_f32) &&
+    return cpu_all_plain(instr, type->dtype) &&
            kiln_type_elements(cpu_type(instr, 2)) == count(type, axis, type->rank);
 }
 
