@@ -504,26 +504,34 @@ Test(cpu_elementwise, logic)
 
 /* --- pow --- */
 
+/* @base is specials of @dtype, with this exponent of @of. */
+static void
+check_power(KilnDType dtype, KilnDType of, double exponent)
+{
+    const bool once = exponent == 2 || exponent == 0.5 || exponent == -1;
+    const bool scalar = of == KILN_DTYPE_i64;
+    const int64_t n = G_N_ELEMENTS(specials), one[] = { 1, 1 };
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_pow);
+    case_out(c, dtype, scalar ? 1 : 2, scalar ? &n : (int64_t[]){ 1, n });
+    case_in(c, dtype, 1, &n, NULL);
+    for (int64_t i = 0; i < n; i++)
+        kiln_element_store_f64(dtype, c->data[1], i, (double)specials[i]);
+    case_in(c, of, scalar ? 0 : 2, one, &exponent);
+    if (dtype == KILN_DTYPE_f64)
+        cpu_agrees(c, (Tolerance){ 1e-15, 1e-15 }, "exponent of f64");
+    else
+        cpu_agrees(c, once ? exact : near, "exponent");
+}
+
 Test(cpu_elementwise, pow_of_one_exponent)
 {
     static const double exponents[] = { 2, 0.5, 3, -1, 0, 1, -0.5, 0.25, 7, -3, 1.7, INFINITY };
-    const int64_t n = G_N_ELEMENTS(specials);
-    for (size_t i = 0; i < G_N_ELEMENTS(exponents); i++) {
-        bool once = exponents[i] == 2 || exponents[i] == 0.5 || exponents[i] == -1;
-        g_autoptr(RefCase) c = case_new(KILN_INSTR_pow);
-        case_out(c, KILN_DTYPE_f32, DIMS(1, n));
-        case_in(c, KILN_DTYPE_f32, 1, &n, NULL);
-        memcpy(c->data[1], specials, sizeof specials);
-        case_in(c, KILN_DTYPE_f32, DIMS(1, 1), &exponents[i]);
-        cpu_agrees(c, once ? exact : near, "float exponent");
-        if (exponents[i] != rint(exponents[i]) || isinf(exponents[i]))
-            continue;
-        g_autoptr(RefCase) whole = case_new(KILN_INSTR_pow);
-        case_out(whole, KILN_DTYPE_f32, 1, &n);
-        case_in(whole, KILN_DTYPE_f32, 1, &n, NULL);
-        memcpy(whole->data[1], specials, sizeof specials);
-        case_in(whole, KILN_DTYPE_i64, SCALAR, &exponents[i]);
-        cpu_agrees(whole, once ? exact : near, "whole exponent");
+    static const KilnDType dtypes[] = { KILN_DTYPE_f32, KILN_DTYPE_f64 };
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(exponents); i++) {
+        const double exponent = exponents[i / 2];
+        check_power(dtypes[i % 2], dtypes[i % 2], exponent);
+        if (exponent == rint(exponent) && !isinf(exponent))
+            check_power(dtypes[i % 2], KILN_DTYPE_i64, exponent);
     }
 }
 
@@ -531,7 +539,14 @@ Test(cpu_elementwise, pow_of_exponents)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(broadcasts); i++) {
         g_autoptr(RefCase) c = binary_case(KILN_INSTR_pow, broadcasts[i], KILN_DTYPE_f32);
+        g_autoptr(RefCase) wide = case_new(KILN_INSTR_pow);
         cpu_agrees(c, near, "broadcast");
+        case_out(wide, KILN_DTYPE_f64, broadcasts[i][0].rank, broadcasts[i][0].dims);
+        for (uint32_t k = 1; k < 3; k++) {
+            case_in(wide, KILN_DTYPE_f64, broadcasts[i][k].rank, broadcasts[i][k].dims, NULL);
+            cpu_fill(wide, k, k);
+        }
+        cpu_agrees(wide, (Tolerance){ 1e-15, 1e-15 }, "broadcast f64");
     }
     g_autoptr(RefCase) c = special_case(KILN_INSTR_pow, KILN_DTYPE_f32);
     cpu_agrees(c, near, "specials");

@@ -102,17 +102,20 @@ Test(cpu_fold, products)
 Test(cpu_fold, logarithms)
 {
     check_kind(KILN_INSTR_reduce_log_sum, INTS | D(f64) | D(f32));
-    check_kind(KILN_INSTR_reduce_log_sum_exp, D(f32));
+    check_kind(KILN_INSTR_reduce_log_sum_exp, D(f32) | D(f64));
 }
 
 Test(cpu_fold, infinite_exponents)
 {
-    g_autoptr(RefCase) c = case_new(KILN_INSTR_reduce_log_sum_exp);
-    CASE_ATTRS(c, reduce_sum)->axes = CASE_INTS(c, 1);
-    case_out(c, KILN_DTYPE_f32, DIMS(4));
-    case_in(c, KILN_DTYPE_f32, DIMS(4, 2),
-            VALUES(INFINITY, 1, -INFINITY, -INFINITY, -INFINITY, 3, -500, 400));
-    cpu_agrees(c, near, "infinities");
+    static const KilnDType dtypes[] = { KILN_DTYPE_f32, KILN_DTYPE_f64 };
+    for (size_t i = 0; i < G_N_ELEMENTS(dtypes); i++) {
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_reduce_log_sum_exp);
+        CASE_ATTRS(c, reduce_sum)->axes = CASE_INTS(c, 1);
+        case_out(c, dtypes[i], DIMS(4));
+        case_in(c, dtypes[i], DIMS(4, 2),
+                VALUES(INFINITY, 1, -INFINITY, -INFINITY, -INFINITY, 3, -500, 400));
+        cpu_agrees(c, near, "infinities");
+    }
 }
 
 /* --- normalizations --- */
@@ -139,16 +142,18 @@ Test(cpu_fold, lp_normalization)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         for (int axis = 0; axis < shapes[i].rank; axis++) {
-            for (int p = 1; p < 3; p++) {
+            for (int way = 0; way < 4; way++) {
+                const KilnDType dtype = way < 2 ? KILN_DTYPE_f32 : KILN_DTYPE_f64;
                 g_autoptr(RefCase) c = case_new(KILN_INSTR_lp_normalization);
                 CASE_ATTRS(c, lp_normalization)->axis = axis;
-                CASE_ATTRS(c, lp_normalization)->p = p;
-                case_out(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims);
-                case_in(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims, NULL);
+                CASE_ATTRS(c, lp_normalization)->p = 1 + way % 2;
+                case_out(c, dtype, shapes[i].rank, shapes[i].dims);
+                case_in(c, dtype, shapes[i].rank, shapes[i].dims, NULL);
                 cpu_fill(c, 1, (uint32_t)i);
                 if (i == 3)
-                    memset(c->data[1], 0, 4 * 33 * 300);
-                cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "norm");
+                    memset(c->data[1], 0, 33 * 300 * kiln_dtype_size(dtype));
+                const double digits = way < 2 ? 1e-6 : 1e-13;
+                cpu_agrees(c, (Tolerance){ digits, digits }, "norm");
             }
         }
     }

@@ -6,7 +6,7 @@
  * Where the innermost dim is reduced, its rows are folded, else blocks of columns. A result is made
  * by one task, in row-major order of the reduced dims. Operands: result, data.
  *
- * mean_variance_normalization and lp_normalization of f32 fold a group in the same way, and write
+ * mean_variance_normalization of f32 and lp_normalization fold a group in the same way, and write
  * its elements moved and scaled. */
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
@@ -33,7 +33,7 @@ typedef struct {
     KilnCpuFold fold;
     KilnCpuFoldLoop loop, largest; /* of a row, or of columns */
     KilnCpuCastRow widen;          /* NULL: the loop takes the elements as they are */
-    KilnCpuExpLoop exp;            /* NULL: not of f32 */
+    KilnCpuExpLoop exp;            /* of f32; NULL: no exponentials */
     size_t size;
     CutDims cut;
     int64_t count; /* of elements of a group */
@@ -127,7 +127,32 @@ fold_group(const Fold *f, KilnCpuFoldLoop loop, int64_t at, int64_t n, KilnCpuFo
         fold_some(f, loop, at + offset_of(&f->cut.reduced, i), n, folded);
 }
 
-/* The logarithm of a sum of exponentials, from which the largest is taken out: of f32. */
+/* Adds the exponentials of @n elements of f64 from @x on, less the largest of their row or of each
+ * column. @folded and @most are of these columns. */
+static void
+add_wide_exponentials(const Fold *f, const double *x, int64_t n, const KilnCpuFolded *most,
+                      KilnCpuFolded *folded)
+{
+    double apart[COLUMNS], powers[COLUMNS];
+    for (int64_t i = 0; i < n; i++)
+        apart[i] = x[i] - most[f->cut.rows ? 0 : i].f;
+    kiln_cpu_typed(KILN_CPU_ISA_AUTO)
+        ->one[KILN_CPU_ONE_exp][KILN_DTYPE_f64](powers, apart, n, &(KilnCpuParams){ 0 });
+    f->loop(powers, n, folded);
+}
+
+/* The same of the type of the data. */
+static void
+add_exponentials(const Fold *f, int64_t at, int64_t n, const KilnCpuFolded *most,
+                 KilnCpuFolded *folded)
+{
+    if (f->dtype == KILN_DTYPE_f64)
+        add_wide_exponentials(f, (const double *)(const void *)f->in + at, n, most, folded);
+    else
+        f->exp((const float *)(const void *)f->in + at, n, most, folded);
+}
+
+/* The logarithm of a sum of exponentials, from which the largest is taken out. */
 static void
 fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpuFolded *folded)
 {
@@ -138,10 +163,10 @@ fold_exponentials(const Fold *f, int64_t at, int64_t n, int64_t results, KilnCpu
     }
     fold_group(f, f->largest, at, n, most);
     for (int64_t i = 0; i < f->cut.reduced.count; i++) {
-        const float *x = (const float *)(const void *)f->in + at + offset_of(&f->cut.reduced, i);
+        const int64_t x = at + offset_of(&f->cut.reduced, i);
         for (int64_t k = 0; k < n; k += COLUMNS)
-            f->exp(x + k, min_of(COLUMNS, n - k), most + (f->cut.rows ? 0 : k),
-                   folded + (f->cut.rows ? 0 : k));
+            add_exponentials(f, x + k, min_of(COLUMNS, n - k), most + (f->cut.rows ? 0 : k),
+                             folded + (f->cut.rows ? 0 : k));
     }
     for (int64_t i = 0; i < results; i++)
         folded[i].f = isinf(most[i].f) ? most[i].f : most[i].f + log(folded[i].f);
@@ -355,13 +380,13 @@ fold_equal(const Fold *f, KilnCpuFoldLoop loop, KilnCpuFolded *folded)
 static void
 exponentials_of_equal(const Fold *f, KilnCpuFolded *folded)
 {
-    const float *x = (const float *)(const void *)f->in;
     KilnCpuFolded most = start_of(f, KILN_CPU_FOLD_max);
     folded->f = 0;
     fold_equal(f, f->largest, &most);
     for (int64_t i = 0; i < f->cut.reduced.count; i++) {
         for (int64_t k = 0; k < (f->cut.rows ? f->cut.inner : 1); k += COLUMNS)
-            f->exp(x, f->cut.rows ? min_of(COLUMNS, f->cut.inner - k) : 1, &most, folded);
+            add_exponentials(f, 0, f->cut.rows ? min_of(COLUMNS, f->cut.inner - k) : 1, &most,
+                             folded);
     }
     folded->f = isinf(most.f) ? most.f : most.f + log(folded->f);
 }
@@ -416,7 +441,7 @@ kiln_cpu_fold(const KilnKernelArgs *args)
 typedef struct {
     Fold f;              /* its loop adds up absolute values, or squares */
     KilnCpuFoldLoop sum; /* NULL: the mean is not taken away */
-    float *to;
+    void *to;
 } Normalize;
 
 /* Of one group, or of one of its columns. */
@@ -436,19 +461,25 @@ moved_by(const Normalize *z, double sum, double folded)
     return (Moved){ 0, norm == 0 ? 0 : 1 / norm };
 }
 
-static void
-write_row(float *to, const float *from, int64_t n, Moved by)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (float)(((double)from[i] - by.mean) * by.scale);
-}
+/* Writes element @at, and of a row the @n - 1 behind it. */
+#define WRITE_ROW(name, T)                                                                         \
+    static void name(const Normalize *z, int64_t at, int64_t n, const Moved *by)                   \
+    {                                                                                              \
+        const T *from = (const T *)(const void *)z->f.in + at;                                     \
+        T *to = (T *)z->to + at;                                                                   \
+        const int64_t step = !z->f.cut.rows;                                                       \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i] = (T)(((double)from[i] - by[i * step].mean) * by[i * step].scale);               \
+    }
+WRITE_ROW(write_f32, float)
+WRITE_ROW(write_f64, double)
+#undef WRITE_ROW
 
 /* @n columns, or a row of as many elements, from element @at on. */
 static void
 normalize_group(const Normalize *z, int64_t at, int64_t n)
 {
     const Fold *f = &z->f;
-    const float *from = (const float *)(const void *)f->in;
     const int64_t results = f->cut.rows ? 1 : n;
     KilnCpuFolded sum[COLUMNS], folded[COLUMNS];
     Moved by[COLUMNS];
@@ -461,10 +492,7 @@ normalize_group(const Normalize *z, int64_t at, int64_t n)
         by[k] = moved_by(z, sum[k].f, folded[k].f);
     for (int64_t i = 0; i < f->cut.reduced.count; i++) {
         const int64_t row = at + offset_of(&f->cut.reduced, i);
-        if (f->cut.rows)
-            write_row(z->to + row, from + row, n, by[0]);
-        for (int64_t k = 0; !f->cut.rows && k < n; k++)
-            z->to[row + k] = (float)(((double)from[row + k] - by[k].mean) * by[k].scale);
+        (f->dtype == KILN_DTYPE_f64 ? write_f64 : write_f32)(z, row, n, by);
     }
 }
 
@@ -490,16 +518,17 @@ run_normalize(const KilnKernelArgs *args, KilnInts axes, KilnInstrKind norm, boo
 {
     const KilnCpuFoldRows *loops = kiln_cpu_folds();
     const KilnType *type = cpu_type(args->instr, 1);
-    Normalize z = {
-        .f = { .kind = norm, .dtype = KILN_DTYPE_f32, .size = sizeof(float), .in = args->data[1] },
-        .to = args->data[0]
-    };
+    Normalize z = { .f = { .kind = norm,
+                           .dtype = type->dtype,
+                           .size = kiln_dtype_size(type->dtype),
+                           .in = args->data[1] },
+                    .to = args->data[0] };
     Fold *f = &z.f;
     if (kiln_type_elements(type) == 0)
         return;
     cut(type, bits_of_axes(axes, type->rank), f);
     f->loop = (f->cut.rows ? loops->row : loops->columns)[fold_of(norm)][KILN_DTYPE_f64];
-    f->widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[KILN_DTYPE_f32][KILN_DTYPE_f64];
+    f->widen = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->cast[type->dtype][KILN_DTYPE_f64];
     if (moves)
         z.sum = (f->cut.rows ? loops->row : loops->columns)[KILN_CPU_FOLD_sum][KILN_DTYPE_f64];
     f->bundle = units_per_task(TASK_ELEMENTS, f->count);
@@ -521,7 +550,7 @@ bool
 kiln_cpu_lp_normalization_supports(const KilnInstr *instr)
 {
     const int64_t p = kiln_instr_attrs(instr, lp_normalization)->p;
-    return (p == 1 || p == 2) && cpu_all_plain(instr, KILN_DTYPE_f32);
+    return (p == 1 || p == 2) && cpu_all_plain(instr, cpu_type(instr, 1)->dtype);
 }
 
 const char *
