@@ -58,6 +58,9 @@ static const PoolCase pools[] = {
     { { 4, { 1, 2, 3, 40 } }, { 1, 1 }, { 1, 1 }, { 1 << 30, 1 << 30 }, { 0 }, 0 },
 };
 
+/* f64 has more digits than the tolerance of f32. */
+static const Tolerance digits_of_f64 = { 1e-11, 1e-11 };
+
 static RefCase *
 pool_case(KilnInstrKind kind, KilnDType dtype, const PoolCase *p)
 {
@@ -133,6 +136,11 @@ Test(cpu_pool, average_pool)
         g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, KILN_DTYPE_f32, &pools[i / 2]);
         CASE_ATTRS(c, average_pool)->count_include_pad = i % 2;
         cpu_agrees(c, rounded, what);
+        g_autoptr(RefCase) wide = pool_case(KILN_INSTR_average_pool, KILN_DTYPE_f64, &pools[i / 2]);
+        CASE_ATTRS(wide, average_pool)->count_include_pad = i % 2;
+        cpu_agrees(wide, digits_of_f64, what);
+        memset(wide->data[1], 0, (size_t)kiln_type_bytes(&wide->buffers[1].type));
+        cpu_agrees(wide, exact, what);
     }
 }
 
@@ -309,8 +317,6 @@ like_result(RefCase *c, int rank, const int64_t *dims)
     cpu_fill(c, c->instr.n_operands - 1, c->instr.n_operands);
 }
 
-/* f64 has more digits than the tolerance of f32. */
-static const Tolerance digits_of_f64 = { 1e-11, 1e-11 };
 static const KilnDType normalized[] = { KILN_DTYPE_f32, KILN_DTYPE_f64 };
 
 static const Shape images[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lp_pool and global_lp_pool: the p-th root of the sum of |x|^p, in f64. A row of results takes one
- * tap of all its windows after the other, which costs an addition for each tap of each window.
- * Planes of global pools are folded in blocks. Padding adds nothing. Operands: result, data. */
+/* lp_pool and global_lp_pool: the p-th root of the sum of |x|^p, in f64; average_pool of f64. A row
+ * of results takes one tap of all its windows after the other, which costs an addition for each tap
+ * of each window. Planes of global pools are folded in blocks. Padding adds nothing. Operands:
+ * result, data. */
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/isa.h"
@@ -23,7 +24,7 @@ typedef struct {
     KilnCpuPool p;
     KilnDType dtype;
     size_t size;
-    double power;
+    double power;         /* 0: of average_pool, which adds elements as they are */
     KilnCpuCastRow widen; /* NULL: of f64 */
     const char *in;
     char *out;
@@ -50,7 +51,9 @@ root_of(const LpPool *l, double sum)
                 sums[i] += (double)x[i * stride] * (double)x[i * stride];                          \
             return;                                                                                \
         }                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
+        for (int64_t i = 0; power == 0 && i < n; i++)                                              \
+            sums[i] += (double)x[i * stride];                                                      \
+        for (int64_t i = 0; power != 0 && i < n; i++) {                                            \
             const double size = fabs((double)x[i * stride]);                                       \
             sums[i] += power == 1 ? size : pow(size, power);                                       \
         }                                                                                          \
@@ -67,7 +70,7 @@ sum_windows(const LpPool *l, int64_t row, int64_t first, int64_t n, double *sums
     const int64_t y = row % p->out[1], z = row / p->out[1] % p->out[0];
     const int64_t plane = row / p->out[1] / p->out[0];
     for (int64_t i = 0; i < n; i++)
-        sums[i] = 0;
+        sums[i] = p->average ? -0.0 : 0; /* an average of nothing but -0 is -0 */
     for (int64_t k = 0; k < times3(p->kernel); k++) {
         const int64_t k2 = k % p->kernel[2], k1 = k / p->kernel[2] % p->kernel[1];
         const int64_t k0 = k / p->kernel[2] / p->kernel[1];
@@ -87,20 +90,46 @@ sum_windows(const LpPool *l, int64_t row, int64_t first, int64_t n, double *sums
     }
 }
 
+/* Taps that an average of window @at of dim @d is divided by; 0: it has no element. */
+static int64_t
+taps_of(const KilnCpuPool *p, int d, int64_t at)
+{
+    KilnCpuPool inside = *p;
+    inside.count_padding = false;
+    return kiln_cpu_pool_taps(&inside, d, at) == 0 ? 0 : kiln_cpu_pool_taps(p, d, at);
+}
+
+/* Stores the results of @n windows of row @row from @first on. @taps: of each in its row. */
+static void
+store_windows(const LpPool *l, int64_t row, int64_t first, int64_t n, const double *sums,
+              const int64_t *taps)
+{
+    const KilnCpuPool *p = &l->p;
+    const int64_t y = row % p->out[1], z = row / p->out[1] % p->out[0];
+    const int64_t to = row * p->out[2] + first;
+    const int64_t rows = p->average ? taps_of(p, 0, z) * taps_of(p, 1, y) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t count = p->average ? rows * taps[i] : 0;
+        const double mean = count == 0 ? 0 : sums[i] / (double)count;
+        kiln_element_store_f64(l->dtype, l->out, to + i, p->average ? mean : root_of(l, sums[i]));
+    }
+}
+
 static void
 run_rows(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const LpPool *l = data;
     const int64_t end = min_of((task + 1) * l->bundle, l->rows), width = l->p.out[2];
-    for (int64_t row = task * l->bundle; row < end; row++) {
-        for (int64_t first = 0; first < width; first += PIECE) {
+    for (int64_t first = 0; first < width; first += PIECE) {
+        const int64_t n = min_of(PIECE, width - first);
+        int64_t taps[PIECE];
+        for (int64_t i = 0; l->p.average && i < n; i++)
+            taps[i] = taps_of(&l->p, 2, first + i);
+        for (int64_t row = task * l->bundle; row < end; row++) {
             double sums[PIECE];
-            const int64_t n = min_of(PIECE, width - first);
             sum_windows(l, row, first, n, sums);
-            for (int64_t i = 0; i < n; i++)
-                kiln_element_store_f64(l->dtype, l->out, row * width + first + i,
-                                       root_of(l, sums[i]));
+            store_windows(l, row, first, n, sums, taps);
         }
     }
 }
@@ -129,10 +158,10 @@ pool_of(const KilnKernelArgs *args, int64_t power)
                      .out = args->data[0] };
 }
 
-const char *
-kiln_cpu_lp_pool(const KilnKernelArgs *args)
+static const char *
+run_windows(const KilnKernelArgs *args, int64_t power)
 {
-    LpPool l = pool_of(args, kiln_instr_attrs(args->instr, lp_pool)->p);
+    LpPool l = pool_of(args, power);
     l.p = kiln_cpu_pool_of(args->instr);
     if (kiln_type_elements(cpu_type(args->instr, 0)) == 0)
         return NULL;
@@ -140,6 +169,18 @@ kiln_cpu_lp_pool(const KilnKernelArgs *args)
     l.bundle = units_per_task(TASK_TAPS, l.p.out[2] * times3(l.p.kernel));
     kiln_cpu_parallel(ceil_div(l.rows, l.bundle), args->threads, run_rows, &l);
     return NULL;
+}
+
+const char *
+kiln_cpu_lp_pool(const KilnKernelArgs *args)
+{
+    return run_windows(args, kiln_instr_attrs(args->instr, lp_pool)->p);
+}
+
+const char *
+kiln_cpu_average_windows(const KilnKernelArgs *args)
+{
+    return run_windows(args, 0);
 }
 
 /* --- planes --- */

@@ -26,19 +26,6 @@ enum {
     TAPS = 16,  /* of windows at most, of which a row has less than a vector: others are worth it */
 };
 
-/* How many of the taps of window @at of dim @d lie inside, or where padding counts in it too. What
-   lies behind the padding (windows that hang over, by ceil_mode) never counts. */
-static int64_t
-count_taps(const KilnCpuPool *p, int d, int64_t at)
-{
-    int64_t count = 0;
-    for (int64_t k = 0; k < p->kernel[d]; k++) {
-        const int64_t i = at * p->stride[d] - p->pad[d] + k * p->dilation[d];
-        count += p->count_padding ? i < p->in[d] + p->pad_end[d] : i >= 0 && i < p->in[d];
-    }
-    return count;
-}
-
 /* Floats of a joined row: what all windows and those that are read beside them reach. */
 static int64_t
 row_floats(const KilnCpuPool *p)
@@ -242,7 +229,8 @@ pool_plane(const Run *r, int64_t number, int64_t first, int64_t n, float *row)
         const int64_t at[2] = { i / p->out[1], i % p->out[1] };
         float count = 1;
         if (p->average)
-            count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
+            count =
+                (float)MAX(1, kiln_cpu_pool_taps(p, 0, at[0]) * kiln_cpu_pool_taps(p, 1, at[1]));
         lines = 1;
         if (r->first < r->end) {
             const Rows rows = rows_inside(p, plane, at[1]);
@@ -355,7 +343,7 @@ kiln_cpu_pool(const KilnKernelArgs *args)
     r.row = row_floats(p);
     r.rows = r.counts + round_up(p->out[2], KILN_CPU_LINE_FLOATS);
     for (int64_t q = 0; q < p->out[2]; q++)
-        r.counts[q] = is_empty(p, q) ? -1 : (float)count_taps(p, 2, q);
+        r.counts[q] = is_empty(p, q) ? -1 : (float)kiln_cpu_pool_taps(p, 2, q);
     const int64_t reads = p->in[2] * p->kernel[0] * p->kernel[1];
     find_inside(&r);
     r.bundle = units_per_task(16384, reads);

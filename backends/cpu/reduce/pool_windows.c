@@ -57,6 +57,17 @@ kiln_cpu_pool_span(const KilnCpuPool *p, int64_t k, int64_t first, int64_t n)
     return span;
 }
 
+int64_t
+kiln_cpu_pool_taps(const KilnCpuPool *p, int d, int64_t at)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < p->kernel[d]; k++) {
+        const int64_t i = at * p->stride[d] - p->pad[d] + k * p->dilation[d];
+        count += p->count_padding ? i < p->in[d] + p->pad_end[d] : i >= 0 && i < p->in[d];
+    }
+    return count;
+}
+
 /* --- costs --- */
 
 static double

@@ -23,6 +23,9 @@ typedef struct {
 } KilnCpuSpan;
 /** The windows from @first on, of @n, of which tap @k of the last dim is an element. */
 KilnCpuSpan kiln_cpu_pool_span(const KilnCpuPool *p, int64_t k, int64_t first, int64_t n);
+/** How many of the taps of window @at of dim @d lie inside, or where padding counts in it too. What
+ * lies behind the padding (windows that hang over, by ceil_mode) never counts. */
+int64_t kiln_cpu_pool_taps(const KilnCpuPool *p, int d, int64_t at);
 
 /* --- costs --- */
 
