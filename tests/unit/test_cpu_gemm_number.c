@@ -94,3 +94,74 @@ Test(cpu_gemm_number, gemm)
         }
     }
 }
+
+/* --- conv of f64 --- */
+
+typedef struct {
+    int rank;
+    int64_t in[5], weights[5], out[5], group;
+    int64_t stride[3], dilation[3], pads[6];
+} Conv;
+
+Test(cpu_gemm_number, conv)
+{
+    static const Conv convs[] = {
+        { 4,
+          { 2, 3, 7, 9 },
+          { 5, 3, 3, 3 },
+          { 2, 5, 7, 9 },
+          1,
+          { 1, 1 },
+          { 1, 1 },
+          { 1, 1, 1, 1 } },
+        { 4,
+          { 1, 6, 8, 8 },
+          { 9, 2, 3, 2 },
+          { 1, 9, 3, 5 },
+          3,
+          { 2, 2 },
+          { 1, 1 },
+          { 0, 1, 0, 2 } },
+        { 4,
+          { 1, 4, 9, 9 },
+          { 4, 1, 3, 3 },
+          { 1, 4, 9, 9 },
+          4,
+          { 1, 1 },
+          { 2, 2 },
+          { 2, 2, 2, 2 } },
+        { 3, { 3, 2, 40 }, { 17, 2, 5 }, { 3, 17, 18 }, 1, { 2 }, { 1 }, { 0, 0 } },
+        { 5,
+          { 1, 2, 4, 5, 6 },
+          { 3, 2, 2, 3, 3 },
+          { 1, 3, 5, 3, 4 },
+          1,
+          { 1, 1, 1 },
+          { 1, 1, 1 },
+          { 1, 0, 0, 1, 0, 0 } },
+        { 4,
+          { 0, 3, 4, 4 },
+          { 2, 3, 1, 1 },
+          { 0, 2, 4, 4 },
+          1,
+          { 1, 1 },
+          { 1, 1 },
+          { 0, 0, 0, 0 } },
+    };
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(convs); i++) {
+        const Conv *v = &convs[i / 2];
+        const uint32_t n = (uint32_t)v->rank - 2;
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_conv);
+        KilnInstrAttrs_conv *attrs = CASE_ATTRS(c, conv);
+        attrs->group = v->group;
+        attrs->strides = kiln_ints_make(c->arena, v->stride, n);
+        attrs->dilations = kiln_ints_make(c->arena, v->dilation, n);
+        attrs->pads = kiln_ints_make(c->arena, v->pads, 2 * n);
+        case_out(c, KILN_DTYPE_f64, v->rank, v->out);
+        add(c, KILN_DTYPE_f64, v->rank, v->in);
+        add(c, KILN_DTYPE_f64, v->rank, v->weights);
+        if (i % 2)
+            add(c, KILN_DTYPE_f64, 1, v->weights);
+        cpu_agrees(c, near, "conv");
+    }
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul and gemm of f64 and of integers of 32 and 64 bits, without tails. A task has some columns
- * of a matrix: it copies them from the right operand into a panel, and multiplies all rows with it.
- * Operands: result, a, b; of gemm also c, which is broadcast. */
+/* matmul and gemm of f64 and of integers of 32 and 64 bits, and conv of f64, without tails. A task
+ * has some columns of a matrix: it copies them from the right operand into a panel, and multiplies
+ * all rows with it. The columns of conv are windows. Operands: result, a, b; of gemm also c, which
+ * is broadcast; of conv result, data, weights, bias. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/number_tile.h"
 #include "backends/cpu/kernel.h"
@@ -22,6 +23,11 @@ typedef struct {
     int64_t row, column;
 } Matrix;
 
+/* Extents of a conv. Missing dims stand in front with extent 1. */
+typedef struct {
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
+} Windows;
+
 typedef struct {
     const KilnKernelArgs *args;
     KilnDType dtype;
@@ -37,6 +43,9 @@ typedef struct {
     const KilnInstrAttrs_gemm *attrs; /* NULL: matmul */
     const char *c;
     int64_t c_row, c_column;
+    const Windows *windows; /* NULL: no conv, whose matrices are images by groups of channels */
+    int64_t groups;
+    const double *bias; /* of rows; NULL: none */
 } Product;
 
 static void
@@ -77,6 +86,43 @@ finish_row(const Product *p, int64_t row, int64_t first, int64_t n, char *sums)
     }
 }
 
+/* The same for windows @first … of channels from @x on. A row of the panel is a tap of a channel.
+ */
+static void
+fill_windows(const Product *p, const double *x, int64_t first, int64_t n, double *panel)
+{
+    const Windows *w = p->windows;
+    const int64_t taps = times3(w->kernel);
+    int64_t at[3][LINE / sizeof(double)];
+    memset(panel, 0, (size_t)(p->k * LINE));
+    for (int64_t j = 0; j < n; j++) {
+        int64_t rest = first + j;
+        for (int d = 2; d >= 0; d--) {
+            at[d][j] = rest % w->out[d] * w->stride[d] - w->pad[d];
+            rest /= w->out[d];
+        }
+    }
+    for (int64_t k = 0; k < p->k; k++, panel += p->columns) {
+        const double *plane = x + k / taps * times3(w->in);
+        const int64_t k0 = k % taps / (w->kernel[1] * w->kernel[2]) * w->dilation[0];
+        const int64_t k1 = k % taps / w->kernel[2] % w->kernel[1] * w->dilation[1];
+        const int64_t k2 = k % w->kernel[2] * w->dilation[2];
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t i0 = at[0][j] + k0, i1 = at[1][j] + k1, i2 = at[2][j] + k2;
+            if ((uint64_t)i0 < (uint64_t)w->in[0] && (uint64_t)i1 < (uint64_t)w->in[1] &&
+                (uint64_t)i2 < (uint64_t)w->in[2])
+                panel[j] = plane[(i0 * w->in[1] + i1) * w->in[2] + i2];
+        }
+    }
+}
+
+static void
+add_bias(double *sums, int64_t n, double bias)
+{
+    for (int64_t j = 0; j < n; j++)
+        sums[j] += bias;
+}
+
 static void
 run_task(const void *data, int64_t task, int thread)
 {
@@ -92,7 +138,14 @@ run_task(const void *data, int64_t task, int thread)
         at_b += rest % p->batch[d] * p->step_b[d];
         rest /= p->batch[d];
     }
-    fill_panel(p, p->b.at + at_b * p->k * p->n * p->size, first, n, panel);
+    const int64_t matrix = task / p->panels;
+    if (p->windows)
+        fill_windows(p,
+                     (const double *)(const void *)p->b.at +
+                         matrix * (p->k / times3(p->windows->kernel)) * times3(p->windows->in),
+                     first, n, (double *)(void *)panel);
+    else
+        fill_panel(p, p->b.at + at_b * p->k * p->n * p->size, first, n, panel);
     for (int64_t i = 0; i < p->m; i += tiles->rows) {
         const KilnCpuNumberTile tile = {
             .a = p->a.at + (at_a * p->m * p->k + i * p->a.row) * p->size,
@@ -113,6 +166,8 @@ run_task(const void *data, int64_t task, int thread)
             char *row = sums + r * LINE;
             if (p->attrs)
                 finish_row(p, i + r, first, n, row);
+            if (p->bias)
+                add_bias((double *)(void *)row, n, p->bias[matrix % p->groups * p->m + i + r]);
             memcpy(out + ((i + r) * p->n + first) * p->size, row, (size_t)(n * p->size));
         }
     }
@@ -139,8 +194,8 @@ run(Product *p)
     p->dtype = cpu_type(args->instr, 0)->dtype;
     p->size = (int64_t)kiln_dtype_size(p->dtype);
     p->out = args->data[0];
-    p->a.at = args->data[1];
-    p->b.at = args->data[2];
+    p->a.at = args->data[p->windows ? 2 : 1];
+    p->b.at = args->data[p->windows ? 1 : 2];
     p->scratch = args->scratch;
     p->part = p->k * LINE;
     p->columns = LINE / p->size;
@@ -248,6 +303,68 @@ kiln_cpu_gemm_number(const KilnKernelArgs *args)
         p.c_column = c->dims[c->rank - 1] == 1 ? 0 : 1;
     if (c && c->rank > 1)
         p.c_row = c->dims[0] == 1 ? 0 : c->dims[1];
+    run(&p);
+    return NULL;
+}
+
+/* --- conv --- */
+
+static Windows
+windows_of(const KilnInstr *instr)
+{
+    const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(instr, conv);
+    const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1), *w = cpu_type(instr, 2);
+    Windows windows;
+    for (int d = 0; d < 3; d++) {
+        const int from = d - (5 - in->rank);
+        const uint32_t i = (uint32_t)from;
+        const bool missing = from < 0;
+        windows.in[d] = missing ? 1 : in->dims[from + 2];
+        windows.out[d] = missing ? 1 : out->dims[from + 2];
+        windows.kernel[d] = missing ? 1 : w->dims[from + 2];
+        windows.stride[d] = missing ? 1 : kiln_ints_at(attrs->strides, i, 1);
+        windows.dilation[d] = missing ? 1 : kiln_ints_at(attrs->dilations, i, 1);
+        windows.pad[d] = missing ? 0 : kiln_ints_at(attrs->pads, i, 0);
+    }
+    return windows;
+}
+
+bool
+kiln_cpu_conv_number_supports(const KilnInstr *instr)
+{
+    const KilnType *in = cpu_type(instr, 1), *w = cpu_type(instr, 2);
+    const int64_t groups = kiln_instr_attrs(instr, conv)->group;
+    return is_plain_product(instr, 4) && in->rank >= 3 && in->rank <= 5 && groups > 0 &&
+           w->dims[0] % groups == 0 && w->dims[1] * groups == in->dims[1] &&
+           kiln_type_elements(w) > 0;
+}
+
+size_t
+kiln_cpu_conv_number_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    (void)form;
+    const KilnType *w = cpu_type(instr, 2);
+    return scratch_for(w->dims[0] ? kiln_type_elements(w) / w->dims[0] : 0, threads);
+}
+
+/* A batch of images by groups: the matrices of weights repeat with the images. */
+const char *
+kiln_cpu_conv_number(const KilnKernelArgs *args)
+{
+    const KilnType *in = cpu_type(args->instr, 1), *w = cpu_type(args->instr, 2);
+    const int64_t groups = kiln_instr_attrs(args->instr, conv)->group;
+    const Windows windows = windows_of(args->instr);
+    Product p = { .args = args,
+                  .m = w->dims[0] / groups,
+                  .k = kiln_type_elements(w) / w->dims[0],
+                  .n = times3(windows.out),
+                  .rank = 2,
+                  .batch = { in->dims[0], groups },
+                  .step_a = { 0, 1 },
+                  .windows = &windows,
+                  .groups = groups,
+                  .bias = cpu_type(args->instr, 3) ? args->data[3] : NULL };
+    p.a = (Matrix){ .row = p.k, .column = 1 };
     run(&p);
     return NULL;
 }
