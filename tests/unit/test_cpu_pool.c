@@ -2,6 +2,7 @@
 /* Pooling, reductions, softmax and normalisation of the cpu backend against the reference kernels,
  * over shapes that reach every path: rows and columns, short and long, with and without tails. */
 #include "backends/cpu/cpu.h"
+#include "graph/base/number.h"
 #include "ir/tail.h"
 #include "ir/target.h"
 #include "tests/unit/cpu_case.h"

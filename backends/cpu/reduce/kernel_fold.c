@@ -8,6 +8,7 @@
  *
  * mean_variance_normalization of f32 and lp_normalization fold a group in the same way, and write
  * its elements moved and scaled. */
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/isa.h"

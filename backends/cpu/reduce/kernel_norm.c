@@ -76,16 +76,23 @@ squares_around(const double *x, int64_t n, double mean)
     return sum.f;
 }
 
-/* (x - shift) × factor × scale + bias, of one scale, or with @each of one for each element. */
+/* (x - shift) × factor × scale + bias of @n elements of @channel. */
 static void
-write_scaled(const Wide *w, double *to, const double *x, int64_t n, double shift, double factor,
-             int64_t channel, bool each)
+write_plane(const Wide *w, double *to, const double *x, int64_t n, double shift, double factor,
+            int64_t channel)
+{
+    const double scale = factor * w->scale[channel], bias = w->bias ? w->bias[channel] : 0;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (x[i] - shift) * scale + bias;
+}
+
+/* The same of one element of each channel from @channel on. */
+static void
+write_channels(const Wide *w, double *to, const double *x, int64_t n, double shift, double factor,
+               int64_t channel)
 {
     const double *scale = w->scale + channel, *bias = w->bias ? w->bias + channel : NULL;
-    const double one = factor * *scale, offset = bias ? *bias : 0;
-    for (int64_t i = 0; !each && i < n; i++)
-        to[i] = (x[i] - shift) * one + offset;
-    for (int64_t i = 0; each && i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         to[i] = (x[i] - shift) * factor * scale[i] + (bias ? bias[i] : 0);
 }
 
@@ -111,8 +118,8 @@ run_wide(const void *data, int64_t task, int thread)
         const double inverse = 1 / sqrt(variance + w->epsilon);
         const int64_t step = each ? w->length : w->plane;
         for (int64_t i = 0; i < w->length; i += step)
-            write_scaled(w, to + i, x + i, step, mean, inverse,
-                         (run * w->length + i) / w->plane % w->channels, each);
+            (each ? write_channels : write_plane)(w, to + i, x + i, step, mean, inverse,
+                                                  (run * w->length + i) / w->plane % w->channels);
         if (w->means)
             w->means[run] = mean;
         if (w->inverses)
@@ -129,8 +136,8 @@ run_wide_batch(const void *data, int64_t task, int thread)
     const int64_t end = MIN((task + 1) * w->bundle, w->runs);
     for (int64_t run = task * w->bundle; w->plane > 1 && run < end; run++) {
         const int64_t c = run % w->channels, at = run * w->length;
-        write_scaled(w, w->out + at, w->in + at, w->length, w->mean[c],
-                     1 / sqrt(w->variance[c] + w->epsilon), c, false);
+        write_plane(w, w->out + at, w->in + at, w->length, w->mean[c],
+                    1 / sqrt(w->variance[c] + w->epsilon), c);
     }
     for (int64_t first = 0; w->plane == 1 && first < w->channels; first += COLUMNS) {
         const int64_t some = MIN(COLUMNS, w->channels - first);
