@@ -345,11 +345,14 @@ bit_of(uint32_t index)
     return (uint64_t)1 << MIN(index, (uint32_t)KILN_OPEN_MASK - 1);
 }
 
-/* Only the numbers of a run keep it, and not those that a function is looked at with. */
+/* Only the numbers of a run keep it, and not those that a function is looked at with. Names that
+ * results of branches and loops bring have a stage, too. */
 static bool
-is_of_data(const KilnOpenRule *rule)
+is_of_data(const KilnOpenFields *fields, guint i)
 {
-    return kiln_dim_hangs_on_data(rule->a) || kiln_dim_hangs_on_data(rule->b);
+    const KilnOpenRule *rule = &g_array_index(fields->function->open->rules, KilnOpenRule, i);
+    return (fields->rule_stages && fields->rule_stages[i] > 0) || kiln_dim_hangs_on_data(rule->a) ||
+           kiln_dim_hangs_on_data(rule->b);
 }
 
 static gboolean
@@ -360,7 +363,8 @@ check_rules(const KilnOpenFields *fields, const KilnDimBinding *binding, uint32_
     for (guint i = 0; i < rules->len; i++) {
         const KilnOpenRule *rule = &g_array_index(rules, KilnOpenRule, i);
         int64_t a, b;
-        if (comes_later(fields->rule_stages, i, stage) || (stage == UINT32_MAX && is_of_data(rule)))
+        if (comes_later(fields->rule_stages, i, stage) ||
+            (stage == UINT32_MAX && is_of_data(fields, i)))
             continue;
         if (!kiln_dim_evaluate(rule->a, kiln_dim_binding_lookup, (void *)binding, &a, error) ||
             !kiln_dim_evaluate(rule->b, kiln_dim_binding_lookup, (void *)binding, &b, error))

@@ -174,6 +174,34 @@ Test(flow, branches_have_shapes_of_their_own)
         expect_branch(session, i % 3 != 1);
 }
 
+/* A branch decides the rows, and what is reshaped by them must have some: this holds in each run.
+ * It need not hold for the numbers that a program is looked at with, among which there are none. */
+Test(flow, what_the_rows_of_a_branch_must_be_is_asked_in_a_run)
+{
+    static const char text[] = "graph @f(%c: bool[], %x: f32[2]) {\n"
+                               "  %y = if(%c) then {\n"
+                               "    %t = concat(%x, %x) {axis=0} : f32[4]\n    return %t\n"
+                               "  } else {\n    %e = neg(%x) : f32[2]\n    return %e\n"
+                               "  } : f32[?]\n"
+                               "  %s = shape(%y) : i64[1]\n  %m = const @m : i64[1]\n"
+                               "  %d = concat(%s, %m) {axis=0} : i64[2]\n"
+                               "  %r = reshape(%y, %d) : f32[?,?]\n  return %r\n}\n"
+                               "constants { @m = [-1] : i64[1] }\n";
+    const float x[] = { 1, -2 }, then[] = { 1, -2, 1, -2 }, otherwise[] = { -1, 2 };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    g_autoptr(KilnPipeline) none = kiln_pipeline_parse("", NULL);
+    options.pipeline = none;
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    for (int i = 0; i < 4; i++) {
+        const uint8_t flag = i & 1;
+        bind(session, 0, &flag, 1);
+        bind(session, 1, x, sizeof x);
+        run(session);
+        expect_floats(session, 0, flag ? then : otherwise, DIMS(flag ? 4 : 2, 1));
+    }
+}
+
 Test(flow, files_have_branches_and_loops)
 {
     g_autoptr(GError) error = NULL;
