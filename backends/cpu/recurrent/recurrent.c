@@ -164,6 +164,7 @@ divide_scratch(KilnCpuRecurrent *net, float *base, int threads)
 {
     int64_t state = net->batch * net->hidden, gates = net->gates * net->hidden, used = 0;
     int64_t gemm_bytes = kiln_cpu_gemm_scratch_size(&net->inputs, threads);
+    bool lengths = cpu_type(net->instr, net->first_in + 4) != NULL;
     net->gemm_scratch = take(base, &used, ceil_div(gemm_bytes, 4));
     net->projected = take(base, &used, net->block * net->batch * gates);
     net->bias = take(base, &used, gates);
@@ -173,6 +174,9 @@ divide_scratch(KilnCpuRecurrent *net, float *base, int threads)
     net->c = take(base, &used, state);
     net->update = take(base, &used, state);
     net->scaled = take(base, &used, state);
+    net->chosen = take(base, &used, lengths ? net->block * net->batch * net->input : 0);
+    int64_t rows = lengths ? net->block * (int64_t)(sizeof(KilnCpuStepRows) / sizeof(float)) : 0;
+    net->rows = (KilnCpuStepRows *)take(base, &used, rows);
     return used;
 }
 
@@ -251,6 +255,16 @@ state_after(const Block *block, int64_t i)
     return y + row * net->batch * net->hidden;
 }
 
+/* The rows that step @i computes: from the first sequence that has an element then to the last. */
+static KilnCpuStepRows
+rows_of(const Block *block, int64_t i)
+{
+    const KilnCpuRecurrent *net = block->net;
+    if (block->lengths)
+        return net->rows[i - block->begin];
+    return (KilnCpuStepRows){ 0, net->batch, (time_of(block, i) - block->projected) * net->batch };
+}
+
 static void
 copy_units(float *to, const float *from, int64_t n)
 {
@@ -287,30 +301,39 @@ run_panel(const Block *block, const KilnCpuRecurrentStage *stage, int64_t i, int
 {
     const KilnCpuRecurrent *net = block->net;
     int64_t panel = task / net->row_blocks, rows = task % net->row_blocks, n = net->hidden;
-    int64_t row = rows * net->batch / net->row_blocks, unit = panel * stage->width;
-    int64_t end = (rows + 1) * net->batch / net->row_blocks, at = row * n + unit;
-    int64_t gates_row = net->gates * n, time = time_of(block, i) - block->projected;
+    int64_t unit = panel * stage->width, gates_row = net->gates * n;
+    const int64_t begin = rows * net->batch / net->row_blocks;
+    const int64_t end = (rows + 1) * net->batch / net->row_blocks;
+    const KilnCpuStepRows some = rows_of(block, i);
+    const int64_t first = MAX(begin, some.first), last = MIN(end, some.end);
     const char *packed = net->packed + block->direction * net->direction_bytes + stage->packed_at;
     const float *before = state_after(block, i - 1);
+    float *after = state_after(block, i);
     KilnCpuCell cell = {
         .n = n,
-        .rows = end - row,
+        .rows = last - first,
         .units = n - unit < stage->width ? n - unit : stage->width,
         .weights = (const float *)packed + panel * stage->panel_floats,
-        .state = (stage->of_scaled ? net->scaled : before) + row * n,
-        .gates =
-            net->projected + (time * net->batch + row) * gates_row + stage->first_gate * n + unit,
         .gates_row = gates_row,
         .bias = net->state_bias + unit,
-        .before = before + at,
-        .h = state_after(block, i) + at,
-        .c = block->c + at,
-        .update = net->update + at,
-        .scaled = net->scaled + at,
     };
-    stage->code.run(&cell);
-    if (block->lengths && stage == &net->stages[net->n_stages - 1])
-        settle_sequences(block, i, &cell, row, unit);
+    if (cell.rows > 0) {
+        const int64_t at = first * n + unit, row = some.at + first - some.first;
+        cell.state = (stage->of_scaled ? net->scaled : before) + first * n;
+        cell.gates = net->projected + row * gates_row + stage->first_gate * n + unit;
+        cell.before = before + at;
+        cell.h = after + at;
+        cell.c = block->c + at;
+        cell.update = net->update + at;
+        cell.scaled = net->scaled + at;
+        stage->code.run(&cell);
+    }
+    if (block->lengths && stage == &net->stages[net->n_stages - 1]) {
+        cell.rows = end - begin;
+        cell.h = after + begin * n + unit;
+        cell.c = block->c + begin * n + unit;
+        settle_sequences(block, i, &cell, begin, unit);
+    }
 }
 
 /* --- the steps of a block: a round of the team for each stage --- */
@@ -399,6 +422,56 @@ state_operand(const KilnCpuRecurrent *net, uint32_t i, int64_t direction)
     return state ? state + direction * net->batch * net->hidden : NULL;
 }
 
+/* Finds the rows of each step of @block, and brings their inputs together. Returns their number. */
+static int64_t
+choose_rows(const Block *block, const float *x)
+{
+    const KilnCpuRecurrent *net = block->net;
+    int64_t n = 0;
+    for (int64_t i = block->begin; i < block->end; i++) {
+        const int64_t time = time_of(block, i);
+        KilnCpuStepRows rows = { 0, 0, n };
+        for (int64_t b = 0; b < net->batch; b++) {
+            if (block->lengths[b] <= time)
+                continue;
+            rows.first = rows.end > 0 ? rows.first : b;
+            rows.end = b + 1;
+        }
+        net->rows[i - block->begin] = rows;
+        copy_units(net->chosen + n * net->input, x + (time * net->batch + rows.first) * net->input,
+                   (rows.end - rows.first) * net->input);
+        n += rows.end - rows.first;
+    }
+    return n;
+}
+
+/* The inputs' part of the gates of a block of steps. */
+static void
+project(const Block *block, const float *x)
+{
+    const KilnCpuRecurrent *net = block->net;
+    const int threads = net->args->threads;
+    KilnCpuGemm product = net->inputs;
+    KilnCpuGemmArgs args = { .a = x + block->projected * net->batch * net->input,
+                             .b = net->packed + block->direction * net->direction_bytes,
+                             .out = net->projected,
+                             .bias = net->bias,
+                             .scratch = net->gemm_scratch,
+                             .threads = threads };
+    if (block->lengths) {
+        product.m = choose_rows(block, x);
+        args.a = net->chosen;
+        /* Fewer rows may be computed in another way, for which there is less scratch. */
+        if (kiln_cpu_gemm_scratch_size(&product, threads) >
+            kiln_cpu_gemm_scratch_size(&net->inputs, threads)) {
+            const int64_t rest = (net->inputs.m - product.m) * net->input;
+            copy_units(net->chosen + product.m * net->input, NULL, rest);
+            product.m = net->inputs.m;
+        }
+    }
+    kiln_cpu_gemm_run(&product, &args);
+}
+
 static void
 run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c, float *last_c)
 {
@@ -422,14 +495,7 @@ run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c, float *l
         block.begin = first;
         block.end = first + net->block < net->steps ? first + net->block : net->steps;
         block.projected = block.backwards ? last - low : low;
-        kiln_cpu_gemm_run(&net->inputs, &(KilnCpuGemmArgs){
-                                            .a = x + block.projected * net->batch * net->input,
-                                            .b = net->packed + direction * net->direction_bytes,
-                                            .out = net->projected,
-                                            .bias = net->bias,
-                                            .scratch = net->gemm_scratch,
-                                            .threads = net->args->threads,
-                                        });
+        project(&block, x);
         run_steps(&block, threads);
     }
     if (block.lengths)

@@ -2,6 +2,8 @@
 /* The common parts of rnn, gru and lstm. One product projects all inputs of a block of steps and
  * adds the biases. Then a team of threads walks the steps. Each member has its own panels of units
  * (recurrent_cells.h), whose weights stay in its caches. It waits for the others once per stage.
+ * Rows of sequences that are over, or backwards have not begun, are left out where they stand at an
+ * end of the batch.
  * Constant weights are packed once, others by all threads at the start of each run. Private to the
  * folder. */
 #ifndef KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
@@ -27,6 +29,12 @@ typedef struct {
     bool of_scaled;    /* multiplies the result of the stage before, not the state */
 } KilnCpuRecurrentStage;
 
+/** The rows of the batch that a step computes, and where their inputs' part lies. */
+typedef struct {
+    int64_t first, end; /* both 0: none */
+    int64_t at;         /* row of what is projected */
+} KilnCpuStepRows;
+
 typedef struct {
     const KilnInstr *instr;
     uint32_t first_in; /* index of x; w, r, b, lengths, initial_h follow */
@@ -43,7 +51,9 @@ typedef struct {
     const KilnKernelArgs *args;
     const char *packed;
     float *gemm_scratch, *projected, *bias, *state_bias;
-    float *h[2]; /* states before and after a step, in turn, if there is no Y */
+    float *chosen;         /* inputs of the rows that a block of steps computes; with lengths */
+    KilnCpuStepRows *rows; /* per step of a block; with lengths */
+    float *h[2];           /* states before and after a step, in turn, if there is no Y */
     float *c, *update, *scaled;
 } KilnCpuRecurrent;
 
