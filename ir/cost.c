@@ -324,6 +324,7 @@ static const Count counts[KILN_N_INSTRS] = {
     [KILN_INSTR_matmul] = { .count = matmul_flops },
     [KILN_INSTR_matmul_integer] = { .count = matmul_flops },
     [KILN_INSTR_qlinear_matmul] = { .count = matmul_flops },
+    [KILN_INSTR_matmul_nbits] = { .count = matmul_flops },
     [KILN_INSTR_gemm] = { .count = matmul_flops },
     [KILN_INSTR_einsum] = { .count = einsum_flops },
     [KILN_INSTR_det] = { .count = det_flops },

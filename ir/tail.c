@@ -36,6 +36,8 @@ kiln_tail_operand(KilnInstrKind kind)
         return 4;
     case KILN_INSTR_matmul:
         return 3;
+    case KILN_INSTR_matmul_nbits:
+        return 6;
     default:
         return 0;
     }
@@ -66,6 +68,7 @@ kiln_tail_fields(KilnInstrKind kind, void *attrs)
         FIELDS(conv_transpose)
         FIELDS(gemm)
         FIELDS(matmul)
+        FIELDS(matmul_nbits)
     default:
         return (KilnTailFields){ NULL, NULL };
     }

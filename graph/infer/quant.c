@@ -2,6 +2,7 @@
 /* Shape functions of quantization, and of products whose scales and zero points are operands. */
 #include "graph/graph.h"
 #include "graph/infer/common.h"
+#include "graph/op/qproduct.h"
 #include "graph/op/quantize.h"
 
 static const KilnDTypeSet quantized_types =
@@ -132,6 +133,70 @@ KILN_INFER(dynamic_quantize_linear)
     in->out[0].dtype = KILN_DTYPE_u8;
     in->out[1] = kiln_type_scalar(KILN_DTYPE_f32);
     in->out[2] = kiln_type_scalar(KILN_DTYPE_u8);
+    return TRUE;
+}
+
+/* --- products with weights of few bits --- */
+
+static gboolean
+check_nbits(const KilnAttrs_matmul_nbits *attrs, GError **error)
+{
+    if (attrs->bits != 2 && attrs->bits != 4 && attrs->bits != 8)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "bits: expected 2, 4 or 8, found %" G_GINT64_FORMAT, attrs->bits);
+    if (attrs->K < 1 || attrs->N < 1 || attrs->block_size < 1 || attrs->K > INT32_MAX ||
+        attrs->N > INT32_MAX || attrs->block_size > INT32_MAX)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "expected K, N and block_size of 1 or more, found %" G_GINT64_FORMAT
+                          ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
+                          attrs->K, attrs->N, attrs->block_size);
+    return attrs->block_size * attrs->bits % 8 == 0 ||
+           kiln_throw(error, KILN_ERROR_INVALID,
+                      "block_size: expected whole bytes, found %" G_GINT64_FORMAT
+                      " times %" G_GINT64_FORMAT " bits",
+                      attrs->block_size, attrs->bits);
+}
+
+/* An operand that may be absent has elements of @dtypes and the @rank dims at @dims. */
+static gboolean
+check_dims(const KilnInfer *in, uint32_t i, KilnDTypeSet dtypes, const int64_t *dims, int rank,
+           GError **error)
+{
+    const KilnType *type = kiln_infer_type(in, i);
+    if (!kiln_infer_require(in, i, dtypes, error) ||
+        !kiln_infer_require_rank(in, i, rank, rank, error))
+        return FALSE;
+    for (int d = 0; type && type->rank >= 0 && d < rank; d++) {
+        if (!kiln_infer_require_dim(in, i, d, dims[d], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Operands x, packed weights, scales, zero points, bias. The attributes say how many weights the
+ * bytes stand for, because some fill up the last block. */
+KILN_INFER(matmul_nbits)
+{
+    const KilnAttrs_matmul_nbits *attrs = kiln_attrs(in->node, matmul_nbits);
+    const KilnType *a = kiln_infer_type(in, 0), *zeros = kiln_infer_type(in, 3);
+    const KilnDTypeSet f32 = KILN_SET(f32), u8 = KILN_SET(u8);
+    if (!check_nbits(attrs, error))
+        return FALSE;
+    const int64_t blocks = (attrs->K - 1) / attrs->block_size + 1;
+    const int64_t weights[] = { attrs->N, blocks, attrs->block_size * attrs->bits / 8 };
+    int64_t points[] = { attrs->N, blocks };
+    if (zeros && zeros->dtype == KILN_DTYPE_u8)
+        points[1] = (blocks * attrs->bits - 1) / 8 + 1;
+    if (!kiln_infer_require(in, 0, f32, error) ||
+        !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error) ||
+        !check_dims(in, 1, u8, weights, 3, error) || !check_dims(in, 2, f32, weights, 2, error) ||
+        !check_dims(in, 3, u8 | f32, points, 2, error) ||
+        !check_dims(in, 4, f32, weights, 1, error) ||
+        (a->rank > 0 && !kiln_infer_require_dim(in, 0, a->rank - 1, attrs->K, error)))
+        return FALSE;
+    in->out[0] = kiln_infer_plain(a);
+    if (a->rank > 0)
+        kiln_dim_set(&in->out[0], a->rank - 1, attrs->N);
     return TRUE;
 }
 

@@ -11,6 +11,7 @@
 #include "graph/onnx/fields.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
+#include "graph/op/qproduct.h"
 #include "graph/plugin/plugin.h"
 
 gboolean
@@ -129,6 +130,31 @@ write_initializer(const KilnOnnxExport *export_, const KilnNode *node, GByteArra
     return kiln_onnx_append(out, GRAPH_INITIALIZER, tensor, error);
 }
 
+/* ONNX itself has no products with weights of few bits: ONNX Runtime does. */
+static gboolean
+write_contrib(KilnOnnxExport *export_, GByteArray *message, GError **error)
+{
+    static const char domain[] = "com.microsoft";
+    kiln_wire_put_text(message, NODE_DOMAIN, domain);
+    return kiln_onnx_note_domain(export_, &(KilnOpset){ domain, 1 }, error);
+}
+
+/* Operand 4 of MatMulNBits has groups, which graph/ops lacks: there the bias follows. */
+static void
+write_inputs(const KilnOnnxExport *export_, const KilnNode *node, GByteArray *message)
+{
+    uint32_t n = node->n_operands;
+    bool counted = kiln_op_has(node->op, KILN_TRAIT_REGION); /* by the arguments of its body */
+    while (!counted && n && !node->operands[n - 1].value)
+        n--;
+    for (uint32_t i = 0; i < n; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (node->op == KILN_OP_matmul_nbits && i == 4)
+            kiln_wire_put_text(message, NODE_INPUT, "");
+        kiln_wire_put_text(message, NODE_INPUT, value ? name_of(export_, value) : "");
+    }
+}
+
 static gboolean
 write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GError **error)
 {
@@ -137,20 +163,15 @@ write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GErro
     if (!*info->onnx && !is_plugin)
         return kiln_onnx_throw_export(node, "no operator of ONNX", error);
     g_autoptr(GByteArray) message = g_byte_array_new();
-    uint32_t n = node->n_operands;
-    bool counted = kiln_op_has(node->op, KILN_TRAIT_REGION); /* by the arguments of its body */
-    while (!counted && n && !node->operands[n - 1].value)
-        n--;
-    for (uint32_t i = 0; i < n; i++) {
-        const KilnValue *value = node->operands[i].value;
-        kiln_wire_put_text(message, NODE_INPUT, value ? name_of(export_, value) : "");
-    }
+    write_inputs(export_, node, message);
     for (uint32_t i = 0; i < node->n_results; i++)
         kiln_wire_put_text(message, NODE_OUTPUT, name_of(export_, &node->results[i]));
     if (node->name)
         kiln_wire_put_text(message, NODE_NAME, node->name);
     if (!is_plugin)
         kiln_wire_put_text(message, NODE_OP_TYPE, info->onnx);
+    if (node->op == KILN_OP_matmul_nbits && !write_contrib(export_, message, error))
+        return FALSE;
     if (!(is_plugin ? kiln_onnx_write_plugin(export_, node, message, error)
                     : kiln_onnx_write_attrs(export_, node, message, error))) {
         kiln_prefix_error(error, "%s: ", kiln_node_label(node));

@@ -227,23 +227,21 @@ write_plugin_attr(const KilnPluginColumns *columns, const KilnPluginAttribute *a
     return NULL;
 }
 
-/* A file has one version for a domain. */
-static gboolean
-note_domain(KilnOnnxExport *export_, const KilnPluginColumns *columns, GError **error)
+gboolean
+kiln_onnx_note_domain(KilnOnnxExport *export_, const KilnOpset *wanted, GError **error)
 {
     for (guint i = 0; i < export_->domains->len; i++) {
         const KilnOpset *opset = &g_array_index(export_->domains, KilnOpset, i);
-        if (strcmp(opset->domain, columns->domain) != 0)
+        if (strcmp(opset->domain, wanted->domain) != 0)
             continue;
-        return opset->version == columns->opset ||
+        return opset->version == wanted->version ||
                kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "expected opset %" G_GINT64_FORMAT " of domain \"%s\", as other nodes "
                           "have it, found %" G_GINT64_FORMAT,
-                          opset->version, columns->domain, columns->opset);
+                          opset->version, wanted->domain, wanted->version);
     }
-    const KilnOpset opset = { columns->domain, columns->opset };
-    if (*columns->domain && strcmp(columns->domain, "ai.onnx") != 0)
-        g_array_append_val(export_->domains, opset);
+    if (*wanted->domain && strcmp(wanted->domain, "ai.onnx") != 0)
+        g_array_append_val(export_->domains, *wanted);
     return TRUE;
 }
 
@@ -257,7 +255,7 @@ kiln_onnx_write_plugin(KilnOnnxExport *export_, const KilnNode *node, GByteArray
     bool broken;
     kiln_wire_put_text(out, NODE_OP_TYPE, columns.op_type);
     kiln_wire_put_text(out, NODE_DOMAIN, columns.domain);
-    if (!note_domain(export_, &columns, error))
+    if (!kiln_onnx_note_domain(export_, &(KilnOpset){ columns.domain, columns.opset }, error))
         return FALSE;
     while (kiln_plugin_next_attribute(&columns, &place, &attribute, &broken)) {
         g_autoptr(GByteArray) attr = write_plugin_attr(&columns, &attribute, error);

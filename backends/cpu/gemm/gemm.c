@@ -130,17 +130,28 @@ kiln_cpu_gemm_best_form(const KilnCpuGemm *gemm)
     return best_form(&g);
 }
 
+/* Few rows convert numbers of few bits in registers. For more, each task makes panels of floats. */
+static bool
+reads_numbers(const KilnCpuGemm *folded)
+{
+    return folded->m <= KILN_GEMM_NARROW_ROWS;
+}
+
 static Prepared
 prepare(const KilnCpuGemm *gemm)
 {
     Prepared p = { .g = fold(gemm) };
     KilnCpuGemm *g = &p.g;
     if (g->form == KILN_CPU_GEMM_BEST)
-        g->form = best_form(g);
+        g->form = g->b_storage == KILN_GEMM_NBITS ? KILN_CPU_GEMM_STRAIGHT : best_form(g);
     p.swapped = g->form == KILN_CPU_GEMM_TURNED;
     KilnGemmShape shape = p.swapped ? swapped_shape(g) : straight_shape(g);
     if (g->form == KILN_CPU_GEMM_NARROW || (!p.swapped && g->b_storage == KILN_GEMM_EXACT))
         shape.storage = g->b_storage;
+    if (g->b_storage == KILN_GEMM_NBITS && reads_numbers(g)) {
+        shape.cols_packed = true;
+        shape.storage = KILN_GEMM_NBITS;
+    }
     p.plan = kiln_gemm_plan(&shape);
     return p;
 }
@@ -157,6 +168,11 @@ side_a(const KilnCpuGemm *g, const void *a, bool packed)
 static KilnGemmSide
 side_b(const KilnCpuGemm *g, const void *b, bool packed)
 {
+    if (g->b_storage == KILN_GEMM_NBITS)
+        return (KilnGemmSide){ .kind = reads_numbers(g) ? KILN_GEMM_PACKED : KILN_GEMM_NUMBERS,
+                               .storage = KILN_GEMM_NBITS,
+                               .base = b,
+                               .nbits = &g->nbits };
     return (KilnGemmSide){ .kind = packed ? KILN_GEMM_PACKED : KILN_GEMM_STRIDED,
                            .storage = g->b_storage,
                            .base = b,
@@ -272,6 +288,21 @@ kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t 
 {
     Prepared p = prepare_packed(gemm, false);
     return kiln_gemm_exact_is_sound(&p.plan, head, bytes);
+}
+
+int64_t
+kiln_cpu_gemm_nbits_size(const KilnCpuGemm *gemm)
+{
+    Prepared p = prepare(gemm);
+    return p.plan.cols.pitch * kiln_gemm_nbits_column(&gemm->nbits, gemm->k);
+}
+
+void
+kiln_cpu_gemm_nbits_pack(const KilnCpuGemm *gemm, const KilnGemmNbitsSource *source, void *packed,
+                         KilnSlice slice)
+{
+    Prepared p = prepare(gemm);
+    kiln_gemm_nbits_pack(&p.plan, &gemm->nbits, source, slice, packed);
 }
 
 int64_t

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cost.h"
 #include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/gemm/gemm_nbits.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/stack/tail.h"
 #include "ir/slice.h"
@@ -43,7 +44,9 @@ typedef struct {
     int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
     int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
     KilnGemmStorage b_storage; /* of B at its source, also if it is packed; strides count elements.
-                                  EXACT: packed by kiln_cpu_gemm_exact_pack */
+                                  EXACT: packed by kiln_cpu_gemm_exact_pack; NBITS: by
+                                  kiln_cpu_gemm_nbits_pack */
+    KilnGemmNbits nbits; /* how B is stored, NBITS */
     bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix; batch
                                   strides are then between packed matrices */
     KilnCpuGemmForm form;
@@ -94,6 +97,12 @@ int64_t kiln_cpu_gemm_exact_fit(const KilnCpuGemm *gemm, const void *src, void *
 void kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *head,
                               KilnSlice slice);
 bool kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t bytes);
+
+/** The bytes of a B of few bits in its packed form (gemm_nbits.h), which is the only one that a run
+ * reads. It is straight. They follow from B alone. */
+int64_t kiln_cpu_gemm_nbits_size(const KilnCpuGemm *gemm);
+void kiln_cpu_gemm_nbits_pack(const KilnCpuGemm *gemm, const KilnGemmNbitsSource *source,
+                              void *packed, KilnSlice slice);
 
 /** Bytes of scratch for @threads threads. Do not run more threads with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);

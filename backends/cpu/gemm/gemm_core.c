@@ -6,6 +6,7 @@
 
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm_exact.h"
+#include "backends/cpu/gemm/gemm_nbits.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/parallel.h"
 
@@ -140,6 +141,9 @@ col_data(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth,
          const KilnGemmExactBlock **exact)
 {
     const KilnGemmPlan *p = t->call->plan;
+    if (p->cols.storage == KILN_GEMM_NBITS)
+        return (const char *)t->cols.packed +
+               col->offset * kiln_gemm_nbits_column(t->cols.side.nbits, p->depth);
     if (p->cols.storage != KILN_GEMM_EXACT)
         return panel_data(&t->cols, col, depth);
     const KilnGemmExactBlock *head = t->cols.packed;
@@ -191,6 +195,8 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
     const KilnGemmPlan *p = call->plan;
     KilnGemmTile tile = { .depth = depth.size,
                           .b_pitch = col->pitch,
+                          .nbits = t->cols.side.nbits,
+                          .k = depth.start,
                           .cols = col->extent,
                           .first = depth.start == 0,
                           .last = depth.start + depth.size == p->depth,

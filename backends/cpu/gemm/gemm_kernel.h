@@ -22,12 +22,14 @@ enum {
 };
 
 /* How a side is stored: as floats, in 16 bits that become floats when they are loaded, or as floats
-   in 28 bits. The last is for packed sides that few rows read (gemm_exact.h). */
+   in 28 bits, or as numbers of few bits in blocks. The last two are for packed sides that few rows
+   read (gemm_exact.h, gemm_nbits.h). */
 typedef enum {
     KILN_GEMM_F32,
     KILN_GEMM_BF16,
     KILN_GEMM_F16,
     KILN_GEMM_EXACT,
+    KILN_GEMM_NBITS,
     KILN_GEMM_STORAGES
 } KilnGemmStorage;
 
@@ -46,6 +48,7 @@ kiln_gemm_has_edge(int64_t rows, int64_t cols, int64_t vector)
 }
 
 struct KilnGemmExactBlock;
+struct KilnGemmNbits;
 
 /* One tile: out[rows, cols] (+)= alpha * a b, with bias, residual and bounds. */
 typedef struct {
@@ -54,6 +57,8 @@ typedef struct {
     const void *beside; /* pairs: the column panel behind b, with the same pitch */
     const struct KilnGemmExactBlock *b_block,
         *beside_block;        /* how b and beside are stored, EXACT */
+    const struct KilnGemmNbits *nbits; /* how b is stored, NBITS: then b is the panel from step 0 on */
+    int64_t k;                         /* NBITS: the first step of depth */
     const int64_t *b_offsets; /* or NULL; if set, cols is a multiple of the vector */
     const void *soon;         /* needed after this tile: each step prefetches a cache line of it */
     const void *soon_beside;  /* pairs, EXACT: the same for beside */
@@ -108,6 +113,14 @@ typedef struct {
     int64_t stride;
 } KilnGemmTranspose;
 
+/* A panel of numbers of few bits as floats: dst[depth][pitch] = steps k … of the panel at src. */
+typedef struct {
+    float *dst;
+    const void *src; /* the panel from step 0 on */
+    const struct KilnGemmNbits *nbits;
+    int64_t pitch, k, depth;
+} KilnGemmUnpack;
+
 /* out[i] = clip((alpha * sums[i] + bias) + residual[i]) for i < n. bias includes its factor. */
 typedef struct {
     float *out;
@@ -130,6 +143,7 @@ typedef struct {
     void (*copy)(const KilnGemmCopy *copy);
     void (*transpose)(const KilnGemmTranspose *transpose);
     void (*finish)(const KilnGemmFinish *finish);
+    void (*unpack)(const KilnGemmUnpack *unpack);
 } KilnGemmKernels;
 
 /* The columns of the next tile, if @left remain. An edge column goes with the vector before it. */

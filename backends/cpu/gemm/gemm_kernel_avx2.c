@@ -57,6 +57,22 @@ exact_join(__m256i x, __m256i y, __m256i z)
 }
 #include "backends/cpu/gemm/gemm_exact_tile.h"
 
+#define WORDS __m256i
+#define WORDS_LOAD(p) _mm256_loadu_si256((const void *)(p))
+
+static inline __m256
+nbits_numbers(__m256i x, int shift, const int bits)
+{
+    return _mm256_cvtepi32_ps(KEEP_BITS(_mm256_srli_epi32(x, shift), (1 << bits) - 1));
+}
+
+static inline __m256
+nbits_bytes(const uint8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)));
+}
+#include "backends/cpu/gemm/gemm_nbits_tile.h"
+
 /* What one vector of a panel's row takes from one run. */
 typedef struct {
     const char *src; /* where lane 0 would be, were the run long enough */
@@ -106,9 +122,10 @@ const KilnGemmKernels kiln_gemm_kernels_avx2 = {
     .vector = VW,
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
-    .tile = { tile, tile_bf16, tile_f16, tile_exact },
+    .tile = { tile, tile_bf16, tile_f16, tile_exact, tile_nbits },
     .sums = tile_sums,
     .copy = copy,
     .finish = finish,
+    .unpack = unpack_nbits,
     .transpose = kiln_gemm_transpose_x86,
 };

@@ -54,6 +54,37 @@ exact_join(__m512i x, __m512i y, __m512i z)
 }
 #include "backends/cpu/gemm/gemm_exact_tile.h"
 
+#define WORDS __m512i
+#define WORDS_LOAD(p) _mm512_loadu_si512(p)
+
+/* The lookup reads the low four bits of a lane, whatever the others are. */
+static inline __m512
+nbits_numbers(__m512i x, int shift, const int bits)
+{
+    x = _mm512_srli_epi32(x, (unsigned)shift);
+    if (bits == 4)
+        return _mm512_permutexvar_ps(
+            x, _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    return _mm512_cvtepi32_ps(_mm512_and_si512(x, _mm512_set1_epi32((1 << bits) - 1)));
+}
+
+static inline __m512
+nbits_centred(__m512i x, int shift)
+{
+    return _mm512_permutexvar_ps(
+        _mm512_srli_epi32(x, (unsigned)shift),
+        _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+static inline __m512
+nbits_bytes(const uint8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)));
+}
+
+#define NBITS_CENTRED(x, shift) nbits_centred(x, shift)
+#include "backends/cpu/gemm/gemm_nbits_tile.h"
+
 /* What one vector of a panel's row takes from one run. */
 typedef struct {
     const char *src; /* where lane 0 would be, were the run long enough */
@@ -98,10 +129,11 @@ const KilnGemmKernels kiln_gemm_kernels_avx512 = {
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
     .pair_rows = 4,
-    .tile = { tile, tile_bf16, tile_f16, tile_exact },
+    .tile = { tile, tile_bf16, tile_f16, tile_exact, tile_nbits },
     .sums = tile_sums,
     .pair = { [KILN_GEMM_F32] = pair, [KILN_GEMM_EXACT] = pair_exact },
     .copy = copy,
     .finish = finish,
+    .unpack = unpack_nbits,
     .transpose = kiln_gemm_transpose_x86,
 };

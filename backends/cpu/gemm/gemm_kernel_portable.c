@@ -71,6 +71,23 @@ exact_join(Exact x, Exact y, Exact z)
 }
 #include "backends/cpu/gemm/gemm_exact_tile.h"
 
+#define WORDS Exact
+#define WORDS_LOAD(p) load_exact(p)
+
+static inline V
+nbits_numbers(Exact x, int shift, const int bits)
+{
+    x = x >> (uint32_t)shift & (uint32_t)((1 << bits) - 1);
+    return (V){ (float)x[0], (float)x[1], (float)x[2], (float)x[3] };
+}
+
+static inline V
+nbits_bytes(const uint8_t *p)
+{
+    return (V){ p[0], p[1], p[2], p[3] };
+}
+#include "backends/cpu/gemm/gemm_nbits_tile.h"
+
 static void
 copy(const KilnGemmCopy *c)
 {
@@ -104,9 +121,10 @@ const KilnGemmKernels kiln_gemm_kernels_portable = {
     .vector = VW,
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
-    .tile = { tile, tile_bf16, tile_f16, tile_exact },
+    .tile = { tile, tile_bf16, tile_f16, tile_exact, tile_nbits },
     .sums = tile_sums,
     .copy = copy,
     .finish = finish,
+    .unpack = unpack_nbits,
     .transpose = transpose,
 };

@@ -3,6 +3,7 @@
  * loads are unaligned ones or memcpy. */
 #include "backends/cpu/gemm/gemm_pack.h"
 
+#include "backends/cpu/gemm/gemm_nbits.h"
 #include "graph/base/number.h"
 
 #include <string.h>
@@ -125,6 +126,21 @@ pack_image(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPan
     plan->kernels->copy(&copy);
 }
 
+/* Panels of floats from numbers of few bits, for more rows than would convert them as they read. */
+static void
+pack_numbers(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
+             KilnGemmDepth depth, float *dst)
+{
+    const int64_t column = kiln_gemm_nbits_column(side->nbits, plan->depth);
+    plan->kernels->unpack(
+        &(KilnGemmUnpack){ .dst = dst,
+                           .src = (const char *)side->base + panel->offset * column,
+                           .nbits = side->nbits,
+                           .pitch = panel->pitch,
+                           .k = depth.start,
+                           .depth = depth.size });
+}
+
 /* Rows that lie a multiple of this apart would fight for the same few sets of the cache, unless
    they are read only once. */
 enum {
@@ -160,6 +176,8 @@ kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side, const K
 {
     if (side->kind == KILN_GEMM_IMAGE)
         pack_image(plan, side, panel, depth, dst);
+    else if (side->kind == KILN_GEMM_NUMBERS)
+        pack_numbers(plan, side, panel, depth, dst);
     else if (side->storage != KILN_GEMM_F32)
         pack_widened(side, panel, depth, dst);
     else

@@ -11,6 +11,7 @@ typedef enum {
     KILN_GEMM_PACKED,  /* in panels already, by kiln_gemm_pack_side */
     KILN_GEMM_STRIDED, /* element (i, k) = base[i * stride_i + k * stride_k] */
     KILN_GEMM_IMAGE,   /* element (i, k) = base[position(i) + offsets[k]] */
+    KILN_GEMM_NUMBERS, /* of few bits, packed in panels by kiln_gemm_nbits_pack */
 } KilnGemmKind;
 
 /* Positions of an image side: i counts through out in row-major order, innermost stride 1. */
@@ -26,6 +27,7 @@ typedef struct {
     const void *base;        /* IMAGE: 4-byte aligned */
     int64_t stride_i, stride_k;
     KilnGemmImage image;
+    const struct KilnGemmNbits *nbits; /* NUMBERS, or PACKED with storage NBITS */
 } KilnGemmSide;
 
 /* How a side that is not prepacked gets into panels. */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMulNBits of com.microsoft: a product with weights of 2, 4 or 8 bits, each block of which along
- * the inner dim has a scale and a zero point. Weights become floats. They are constants, so that
- * folding does this when the model is compiled. Products of halves are computed in f32, as ONNX
- * Runtime computes them.
+ * the inner dim has a scale and a zero point. It becomes matmul_nbits, whose kernels read the packed
+ * weights. Products of halves are computed in f32, as ONNX Runtime computes them.
+ *
+ * Groups say for each place along K whose scale and zero point it has. Where there are groups,
+ * weights become floats. They are constants, so that folding does this when the model is compiled:
  *
  *   b: u8[N, blocks, bytes] => bits of a byte, the lowest first => f[N, blocks, block size]
- *   a . transpose(((b - zero) * scale)[N, K]) + bias
- *
- * Where there are groups, these say for each place along K whose scale and zero point it has. */
+ *   a . transpose(((b - zero) * scale)[N, K]) + bias */
 #include "graph/onnx/contrib/bits.h"
 
 #include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/steps.h"
 #include "graph/op/logic.h"
+#include "graph/op/qproduct.h"
 
 typedef struct {
     KilnOnnxSteps s;
@@ -163,11 +164,59 @@ weights_of(const Blocks *b)
     return grouped ? w : matrix_of(b, w);
 }
 
+/* @x as f32 of @rows rows of @columns, or as it is if it has this shape already. */
+static KilnValue *
+rows_of(const Blocks *b, KilnValue *x, int64_t rows, int64_t columns)
+{
+    if (x && (x->type.rank != 2 || x->type.dims[0] != rows || x->type.dims[1] != columns))
+        x = reshaped(b, x, rows, columns, 0);
+    return x;
+}
+
+/* The product with packed weights. */
+static KilnValue *
+packed_product(const Blocks *b, KilnValue *a)
+{
+    KilnOnnxCall *call = b->s.call;
+    const KilnAttrs_matmul_nbits attrs = {
+        .K = b->k, .N = b->n, .bits = b->bits, .block_size = b->block
+    };
+    const int64_t packed = (b->blocks * b->bits + 7) / 8;
+    KilnValue *w = call->operands[1], *scales = call->operands[2];
+    KilnValue *points = kiln_onnx_operand(call, 3), *bias = kiln_onnx_operand(call, 5);
+    if (w->type.rank != 3)
+        w = reshaped(b, w, b->n, b->blocks, -1);
+    scales = kiln_onnx_step_cast(&b->s, rows_of(b, scales, b->n, b->blocks), KILN_DTYPE_f32);
+    if (points && points->type.dtype == KILN_DTYPE_u8)
+        points = rows_of(b, points, b->n, packed);
+    else if (points)
+        points = kiln_onnx_step_cast(&b->s, rows_of(b, points, b->n, b->blocks), KILN_DTYPE_f32);
+    bias = kiln_onnx_step_cast(&b->s, bias, KILN_DTYPE_f32);
+    KilnValue *operands[] = { a, w, scales, points, bias };
+    if (!a || !w || !scales || (!points && kiln_onnx_operand(call, 3)) ||
+        (!bias && kiln_onnx_operand(call, 5)))
+        return NULL;
+    return kiln_onnx_build(call, KILN_OP_matmul_nbits, &attrs, operands,
+                           bias     ? 5
+                           : points ? 4
+                                    : 3,
+                           b->s.error);
+}
+
+/* The product with weights that become floats. */
+static KilnValue *
+float_product(const Blocks *b, KilnValue *a)
+{
+    static const int64_t swap[] = { 1, 0 };
+    KilnValue *w = a ? weights_of(b) : NULL, *bias = kiln_onnx_operand(b->s.call, 5);
+    KilnValue *y = kiln_onnx_step_matmul(&b->s, a, kiln_onnx_step_transpose(&b->s, w, swap, 2));
+    return y && bias ? kiln_onnx_step_add(&b->s, y, kiln_onnx_step_cast(&b->s, bias, b->dtype)) : y;
+}
+
 /* (a, b, scales, zero points, groups, bias) */
 gboolean
 kiln_onnx_convert_matmul_nbits(KilnOnnxCall *call, GError **error)
 {
-    static const int64_t swap[] = { 1, 0 };
     Blocks b = { .s = { call, error }, .bits = 4 };
     for (uint32_t i = 0; i < 3; i++) {
         if (!kiln_onnx_need(call, i, error))
@@ -177,11 +226,10 @@ kiln_onnx_convert_matmul_nbits(KilnOnnxCall *call, GError **error)
         return FALSE;
     KilnDType dtype = call->operands[0]->type.dtype;
     b.dtype = kiln_dtype_is_half(dtype) ? KILN_DTYPE_f32 : dtype;
+    const bool packed = !kiln_onnx_operand(call, 4) && b.dtype == KILN_DTYPE_f32 &&
+                        call->operands[1]->type.dtype == KILN_DTYPE_u8 &&
+                        b.block * b.bits % 8 == 0;
     KilnValue *a = kiln_onnx_step_cast(&b.s, call->operands[0], b.dtype);
-    KilnValue *w = a ? weights_of(&b) : NULL;
-    KilnValue *y = kiln_onnx_step_matmul(&b.s, a, kiln_onnx_step_transpose(&b.s, w, swap, 2));
-    KilnValue *bias = kiln_onnx_operand(call, 5);
-    if (y && bias)
-        y = kiln_onnx_step_add(&b.s, y, kiln_onnx_step_cast(&b.s, bias, b.dtype));
+    KilnValue *y = packed ? packed_product(&b, a) : float_product(&b, a);
     return kiln_onnx_set_result(call, 0, kiln_onnx_step_cast(&b.s, y, dtype));
 }
