@@ -68,7 +68,8 @@ kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr)
     if (kiln_instr_computes_nothing(instr))
         return false;
     for (uint32_t i = 0; i < 32; i++) {
-        if ((kernel->packs >> i & 1) && !kiln_operand_is_const(instr, i))
+        if ((kernel->packs >> i & 1) && kiln_instr_operand(instr, i) &&
+            !kiln_operand_is_const(instr, i))
             return false;
     }
     return kernel->packed_bytes && kernel->pack;

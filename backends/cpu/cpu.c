@@ -62,8 +62,6 @@ static const KilnKernel kernels[] = {
     .supports = kiln_cpu_##fn##_supports, .scratch_bytes = kiln_cpu_##fn##_scratch,                \
     .packed_bytes = kiln_cpu_##fn##_packed, .pack = kiln_cpu_##fn##_prepack, .packs = (packs_)
 #define KERNEL_PACKED(instr, dtypes, fn, packs_) ROW(instr, dtypes, fn, PACKED(fn, packs_))
-#define KERNEL_PACKED_SOME(instr, dtypes, fn, packs_)                                              \
-    ROW(instr, dtypes, fn, PACKED(fn, packs_), .packs_operand = kiln_cpu_##fn##_packs)
 #define KERNEL_PACKED_QUANTIZED(instr, dtypes, fn, packs_)                                         \
     ROW(instr, dtypes, fn, PACKED(fn, packs_), .quantized = true)
 #define FORMED(fn, packs_) PACKED(fn, packs_), .form = kiln_cpu_##fn##_form

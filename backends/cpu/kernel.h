@@ -25,9 +25,6 @@
     size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_, uint32_t form);                         \
     const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr_, uint32_t form,                    \
                                         const void *const *data, void *packed, KilnSlice slice);
-#define KERNEL_PACKED_SOME(instr, dtypes, fn, packs)                                               \
-    KERNEL_PACKED(instr, dtypes, fn, packs)                                                        \
-    bool kiln_cpu_##fn##_packs(const KilnInstr *instr_, uint32_t i);
 #define KERNEL_FORMED(instr, dtypes, fn, packs)                                                    \
     KERNEL_PACKED(instr, dtypes, fn, packs) uint32_t kiln_cpu_##fn##_form(const KilnInstr *instr_);
 #define KERNEL_MODELLED(instr, dtypes, fn, packs)                                                  \

@@ -21,8 +21,8 @@ gboolean kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GB
 /** The same of an operator of a plug-in, and its domain. */
 gboolean kiln_onnx_write_plugin(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
                                 GError **error);
-/** Notes that the file has nodes of @opset, whose domain outlives the export. A file has one version
- * for a domain. */
+/** Notes that the file has nodes of @opset, whose domain outlives the export. A file has one
+ * version for a domain. */
 gboolean kiln_onnx_note_domain(KilnOnnxExport *export_, const KilnOpset *opset, GError **error);
 /** Appends @message as a field. Fails if the result exceeds the limit of protobuf. */
 gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message,

@@ -7,9 +7,9 @@
  *         \   /
  *         matmul (+ bias)
  *
- * for matmul and gemm of f32 and literal weights: of 2 or 4 bits, or of 8 bits in blocks. The weights
- * may be transposed behind the dequantize_linear. Blocks lie along the inner dim of the product. One
- * scale for each column, or for all weights, is a single block.
+ * for matmul and gemm of f32 and literal weights: of 2 or 4 bits, or of 8 bits in blocks. The
+ * weights may be transposed behind the dequantize_linear. Blocks lie along the inner dim of the
+ * product. One scale for each column, or for all weights, is a single block.
  *
  *     add(matmul_nbits(x, …), c)     =>     matmul_nbits(x, …, c)       a number for each column
  *
@@ -19,10 +19,8 @@
  * which multiply integers. */
 #include "graph/base/alloc.h"
 #include "graph/infer/infer.h"
-#include "graph/op/matmul.h"
 #include "graph/op/qproduct.h"
-#include "graph/op/quantize.h"
-#include "graph/op/transpose.h"
+#include "passes/query/quant_product.h"
 #include "passes/rule.h"
 
 #include <string.h>
@@ -82,23 +80,22 @@ has_one_block(const Weights *w, int64_t axis)
 static bool
 find_blocks(const KilnMatch *match, Weights *w)
 {
-    const KilnAttrs_dequantize_linear *attrs = kiln_attrs(w->dequantize, dequantize_linear);
+    const KilnQuantBlocks blocks = kiln_quant_blocks(w->dequantize);
     const KilnType *type = &w->numbers->type;
     w->bits = bits_of(type->dtype);
     GUARD(integers, w->bits != 0);
     GUARD(matrix, type->rank == 2 && !type->layout && type->dims[0] > 0 && type->dims[1] > 0);
-    GUARD(f32, w->scale->type.dtype == KILN_DTYPE_f32);
     w->k = type->dims[inner_axis(w)];
     w->n = type->dims[1 - inner_axis(w)];
-    GUARD(fits, w->k <= INT32_MAX / 8 && w->n <= INT32_MAX && attrs->block_size <= INT32_MAX);
+    GUARD(fits, w->k <= INT32_MAX / 8 && w->n <= INT32_MAX && blocks.block <= INT32_MAX);
     w->offset = kiln_dtype_is_signed(type->dtype) ? 1 << (w->bits - 1) : 0;
-    w->block = attrs->block_size ? attrs->block_size : (w->k + 7) / 8 * 8;
+    w->block = blocks.block ? blocks.block : (w->k + 7) / 8 * 8;
     w->blocks = (w->k - 1) / w->block + 1;
     GUARD(whole_bytes, w->block * w->bits % 8 == 0);
-    if (attrs->block_size)
-        GUARD(blocks_of_depth, kiln_type_axis(type, attrs->axis) == inner_axis(w));
+    if (blocks.block)
+        GUARD(blocks_of_depth, kiln_type_axis(type, blocks.axis) == inner_axis(w));
     else
-        GUARD(few_bits_of_columns, w->bits < 8 && has_one_block(w, attrs->axis));
+        GUARD(few_bits_of_columns, w->bits < 8 && has_one_block(w, blocks.axis));
     return true;
 }
 
@@ -178,8 +175,7 @@ block_scales(const Weights *w)
     const float *stored = g_bytes_get_data(view, NULL);
     for (int64_t n = 0; n < w->n; n++) {
         for (int64_t b = 0; b < w->blocks; b++)
-            ((float *)data)[n * w->blocks + b] =
-                stored[parameter_at(w, &w->scale->type, n, b)];
+            ((float *)data)[n * w->blocks + b] = stored[parameter_at(w, &w->scale->type, n, b)];
     }
     return literal(w, constant->name, &type, scales);
 }
@@ -250,7 +246,6 @@ raise_transposed(KilnMatch *match)
 {
     int perm[KILN_MAX_RANK];
     const KilnNode *transpose = kiln_match_node(match, "t");
-    GUARD(two_dims, transpose->results[0].type.rank == 2);
     if (!kiln_transpose_perm(transpose, perm, match->error))
         return false;
     GUARD(exchanged, perm[0] == 1);
@@ -269,12 +264,11 @@ static bool
 raise_gemm(KilnMatch *match)
 {
     const KilnNode *root = match->root;
-    const KilnAttrs_gemm *gemm = kiln_attrs(root, gemm);
     const KilnType *type = &root->results[0].type;
     KilnValue *bias = kiln_node_operand(root, 2);
-    GUARD(plain, !gemm->transA && gemm->alpha == 1 && (!bias || gemm->beta == 1));
+    GUARD(plain, kiln_product_is_plain(root));
     GUARD(bias_of_columns, !bias || is_of_columns(bias, type->dims[1]));
-    return raise_product(match, gemm->transB, bias);
+    return raise_product(match, kiln_product_turns_right(root), bias);
 }
 
 static bool
@@ -293,8 +287,8 @@ add_bias(KilnMatch *match)
 
 static const KilnRule rules[] = {
     RULE("few-bits", U, "(matmul ?x:f32 (dequantize_linear#d $ $ ...))", raise_plain),
-    RULE("few-bits-transposed", U,
-         "(matmul ?x:f32 (transpose#t (dequantize_linear#d $ $ ...)))", raise_transposed),
+    RULE("few-bits-transposed", U, "(matmul ?x:f32 (transpose#t (dequantize_linear#d $ $ ...)))",
+         raise_transposed),
     RULE("few-bits-gemm", U, "(gemm ?x:f32 (dequantize_linear#d $ $ ...) ...)", raise_gemm),
     RULE("few-bits-bias", U, "(add~ (matmul_nbits!#p ...) ?c)", add_bias),
 };

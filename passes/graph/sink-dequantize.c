@@ -37,7 +37,7 @@
 static int
 channel_axis(const KilnNode *op)
 {
-    if (op->op == KILN_OP_conv || (op->op == KILN_OP_gemm && kiln_attrs(op, gemm)->transB))
+    if (op->op == KILN_OP_conv || kiln_product_turns_right(op))
         return 0;
     return op->operands[1].value->type.rank - 1;
 }
@@ -61,16 +61,6 @@ factors_are_normal(const KilnType *x, const KilnType *w)
             return false;
     }
     return true;
-}
-
-/* @op is the product and a sum with its third operand, no more. */
-static bool
-is_plain(const KilnNode *op)
-{
-    if (op->op != KILN_OP_gemm)
-        return true;
-    const KilnAttrs_gemm *gemm = kiln_attrs(op, gemm);
-    return !gemm->transA && gemm->alpha == 1 && (gemm->beta == 1 || !kiln_node_operand(op, 2));
 }
 
 static KilnValue *
@@ -124,7 +114,7 @@ build_integers(const KilnMatch *match, KilnValue *x, KilnValue *w)
     const KilnNode *op = match->root;
     KilnValue *operands[] = { stored(match, x), stored(match, w), zero_points(match, &x->type),
                               zero_points(match, &w->type) };
-    if (op->op == KILN_OP_gemm && kiln_attrs(op, gemm)->transB && operands[1])
+    if (kiln_product_turns_right(op) && operands[1])
         operands[1] = kiln_match_build(match, KILN_OP_transpose, NULL, &operands[1], 1);
     for (size_t i = 0; i < G_N_ELEMENTS(operands); i++) {
         if (!operands[i])
@@ -166,7 +156,7 @@ sink(KilnMatch *match)
     if (!x)
         return false;
     GUARD(bytes, are_bytes(op, &x->type, &w->type));
-    GUARD(plain_product, is_plain(op));
+    GUARD(plain_product, kiln_product_is_plain(op));
     GUARD(survives_f32, kiln_quant_products_survive_f32(&x->type, &w->type));
     GUARD(normal_factors, factors_are_normal(&x->type, &w->type));
     const double terms = kiln_quant_terms(op);
@@ -174,8 +164,7 @@ sink(KilnMatch *match)
           terms > 0 &&
               terms * kiln_quant_most_steps(&x->type) * kiln_quant_most_steps(&w->type) < 0x1p31);
     /* Runs would turn it. */
-    GUARD(turned_ahead,
-          op->op != KILN_OP_gemm || !kiln_attrs(op, gemm)->transB || kiln_value_constant(w));
+    GUARD(turned_ahead, !kiln_product_turns_right(op) || kiln_value_constant(w));
     KilnValue *sums = build_integers(match, x, w);
     if (!sums)
         return false;

@@ -38,6 +38,28 @@ kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *value)
     return kiln_match_build(match, view->op, view->attrs, operands, view->n_operands);
 }
 
+KilnQuantBlocks
+kiln_quant_blocks(const KilnNode *dequantize)
+{
+    const KilnAttrs_dequantize_linear *attrs = kiln_attrs(dequantize, dequantize_linear);
+    return (KilnQuantBlocks){ attrs->axis, attrs->block_size };
+}
+
+bool
+kiln_product_is_plain(const KilnNode *op)
+{
+    if (op->op != KILN_OP_gemm)
+        return true;
+    const KilnAttrs_gemm *gemm = kiln_attrs(op, gemm);
+    return !gemm->transA && gemm->alpha == 1 && (gemm->beta == 1 || !kiln_node_operand(op, 2));
+}
+
+bool
+kiln_product_turns_right(const KilnNode *op)
+{
+    return op->op == KILN_OP_gemm && kiln_attrs(op, gemm)->transB;
+}
+
 double
 kiln_quant_most_steps(const KilnType *type)
 {
@@ -63,7 +85,7 @@ kiln_quant_terms(const KilnNode *op)
     if (elements <= 0 || w->rank < 2)
         return 0;
     if (op->op == KILN_OP_gemm)
-        return (double)w->dims[kiln_attrs(op, gemm)->transB ? 1 : 0];
+        return (double)w->dims[kiln_product_turns_right(op) ? 1 : 0];
     /* Each weight of an output channel counts once, but for a transposed convolution, whose weights
      * have its input channels in front. */
     return (double)elements / (double)w->dims[op->op == KILN_OP_conv ? 0 : 1];

@@ -16,6 +16,19 @@ KilnValue *kiln_quant_source(const KilnValue *value);
  * of the source before the root of @match. NULL if there is none, or with an error. */
 KilnValue *kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *value);
 
+/** Where the scales of @dequantize, a dequantize_linear, lie. */
+typedef struct {
+    int64_t axis;  /* along which they differ; may count from the end */
+    int64_t block; /* elements along it that share one; 0: there are no blocks */
+} KilnQuantBlocks;
+KilnQuantBlocks kiln_quant_blocks(const KilnNode *dequantize);
+
+/** True if @op is the product of its operands and a sum with the third, no more. A gemm may
+ * transpose the right operand. */
+bool kiln_product_is_plain(const KilnNode *op);
+/** True if @op is a gemm that transposes its right operand. */
+bool kiln_product_turns_right(const KilnNode *op);
+
 /** The most steps from the zero point that a quantized @type stores. */
 double kiln_quant_most_steps(const KilnType *type);
 

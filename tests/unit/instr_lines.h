@@ -96,6 +96,8 @@ static const char *const lines[] = {
     "rescale_quantized o:i8[A,B]q(0.5,1) i:i8[A,B]q(0.25,0)", "lookup_table o:i8[A,B] i:i8[A,B] i:i8[256]",
     "matmul_integer o:i32[A,M,N] i:u8[A,M,K] i:u8[A,K,N] _ _", "conv_integer o:i32[N,O,H,W] i:u8[N,C,H,W] i:u8[O,C,1,1] _ _",
     "qlinear_conv o:u8[N,O,H,W] i:u8[N,C,H,W] i:f32[] i:u8[] i:u8[O,C,1,1] i:f32[] i:u8[] i:f32[] i:u8[] _",
+    "matmul_nbits o:f32[A,M,12] i:f32[A,M,40] i:u8[12,3,8] i:f32[12,3] i:u8[12,2] _ _ {K=40, N=12, bits=4, block_size=16}",
+    "matmul_nbits o:f32[M,5] i:f32[M,40] i:u8[5,2,32] i:f32[5,2] i:f32[5,2] i:f32[5] i:f32[M,5] {K=40, N=5, bits=8, block_size=32}",
     "qlinear_matmul o:u8[M,N] i:u8[M,K] i:f32[] i:u8[] i:u8[K,N] i:f32[] i:u8[] i:f32[] i:u8[]",
     /* signals */
     "dft o:f32[A,8,C,2] i:f32[A,8,C,1] {axis=1, length=[8]}", "dft o:f32[A,7,2] i:f32[A,6,2] {axis=1, inverse=true, length=[7]}",

@@ -135,6 +135,36 @@ gemm(uint32_t i, const Extents *e)
     return c;
 }
 
+/* n, k, bits, block, element type of the zero points (string: there are none) */
+static const struct {
+    int64_t n, k, bits, block;
+    KilnDType zeros;
+} nbits[] = { { 100, 300, 4, 32, KILN_DTYPE_string }, { 17, 600, 4, 128, KILN_DTYPE_u8 },
+              { 33, 270, 8, 16, KILN_DTYPE_u8 },      { 5, 515, 2, 64, KILN_DTYPE_f32 },
+              { 40, 90, 4, 10, KILN_DTYPE_f32 },      { 1, 64, 8, 64, KILN_DTYPE_string } };
+
+static RefCase *
+matmul_nbits(uint32_t i, const Extents *e)
+{
+    const int64_t n = nbits[i].n, blocks = (nbits[i].k - 1) / nbits[i].block + 1;
+    const bool bytes = nbits[i].zeros == KILN_DTYPE_u8;
+    RefCase *c = case_new(KILN_INSTR_matmul_nbits);
+    CASE_ATTRS(c, matmul_nbits)->K = nbits[i].k;
+    CASE_ATTRS(c, matmul_nbits)->N = n;
+    CASE_ATTRS(c, matmul_nbits)->bits = nbits[i].bits;
+    CASE_ATTRS(c, matmul_nbits)->block_size = nbits[i].block;
+    case_out(c, KILN_DTYPE_f32, DIMS(e->batch, e->y, n));
+    operand(c, KILN_DTYPE_f32, DIMS(e->batch, e->y, nbits[i].k));
+    operand(c, KILN_DTYPE_u8, DIMS(n, blocks, nbits[i].block * nbits[i].bits / 8));
+    operand(c, KILN_DTYPE_f32, DIMS(n, blocks));
+    if (nbits[i].zeros != KILN_DTYPE_string)
+        operand(c, nbits[i].zeros, DIMS(n, bytes ? (blocks * nbits[i].bits - 1) / 8 + 1 : blocks));
+    else
+        case_absent(c);
+    operand(c, KILN_DTYPE_f32, DIMS(n));
+    return c;
+}
+
 /* --- convolutions --- */
 
 typedef struct {
@@ -411,6 +441,7 @@ static const Row table[] = {
     { "cpu:gemm_quantized", KILN_INSTR_gemm, gemm_quantized, LIST(bytes_matrices), OVER(rows), { 0, 0 } },
     { "cpu:matmul", KILN_INSTR_matmul, matmul, LIST(matrices), OVER(rows), CLOSE },
     { "cpu:matmul_integer", KILN_INSTR_matmul_integer, matmul_integer, LIST(bytes_matrices), OVER(rows), { 0, 0 } },
+    { "cpu:matmul_nbits", KILN_INSTR_matmul_nbits, matmul_nbits, LIST(nbits), OVER(rows), { 5e-2, 1e-5 } },
     { "cpu:matmul_quantized", KILN_INSTR_matmul, matmul_quantized, LIST(bytes_matrices), OVER(rows), { 0, 0 } },
     { "cpu:recurrent", KILN_INSTR_gru, gru, LIST(nets), OVER(sequences), { 1e-5, 1e-5 } },
     { "cpu:recurrent", KILN_INSTR_lstm, lstm, LIST(nets), OVER(sequences), { 1e-5, 1e-5 } },
@@ -633,4 +664,9 @@ Test(cpu_forms, bytes)
     check("cpu:gemm_quantized");
     check("cpu:matmul_integer");
     check("cpu:matmul_quantized");
+}
+
+Test(cpu_forms, few_bits)
+{
+    check("cpu:matmul_nbits");
 }

@@ -267,32 +267,8 @@ graph_of_bits(const char *inputs, int64_t bits, int64_t block)
 Test(onnx_fused, weights_of_four_bits)
 {
     onnx_expect(graph_of_bits("a,b,s", 4, 16), 17,
-                BITS
-                "  %z.shape = const @z.shape : i64[3]\n"
-                "  %z.reshape = reshape(%b, %z.shape) {allowzero=true} : u8[4,2,8]\n"
-                "  %z.mask = const @z.mask : u8[]\n"
-                "  %z.bitwise_and = bitwise_and(%z.reshape, %z.mask) : u8[4,2,8]\n"
-                "  %z.axes = const @z.axes : i64[1]\n"
-                "  %z.unsqueeze = unsqueeze(%z.bitwise_and, %z.axes) : u8[4,2,8,1]\n"
-                "  %z.by = const @z.by : u8[]\n"
-                "  %z.bit_shift = bit_shift(%z.reshape, %z.by) {direction=\"RIGHT\"} : u8[4,2,8]\n"
-                "  %z.mask_1 = const @z.mask_1 : u8[]\n"
-                "  %z.bitwise_and_1 = bitwise_and(%z.bit_shift, %z.mask_1) : u8[4,2,8]\n"
-                "  %z.axes_1 = const @z.axes_2 : i64[1]\n"
-                "  %z.unsqueeze_1 = unsqueeze(%z.bitwise_and_1, %z.axes_1) : u8[4,2,8,1]\n"
-                "  %z.concat = concat(%z.unsqueeze, %z.unsqueeze_1) {axis=3} : u8[4,2,8,2]\n"
-                "  %z.shape_1 = const @z.shape_3 : i64[3]\n"
-                "  %z.reshape_1 = reshape(%z.concat, %z.shape_1) {allowzero=true} : u8[4,2,16]\n"
-                "  %z.cast = cast(%z.reshape_1) : f32[4,2,16]\n"
-                "  %z.zero = const @z.zero : f32[]\n"
-                "  %z.sub = sub(%z.cast, %z.zero) : f32[4,2,16]\n"
-                "  %z.shape_2 = const @z.shape_4 : i64[3]\n"
-                "  %z.reshape_2 = reshape(%s, %z.shape_2) {allowzero=true} : f32[4,2,1]\n"
-                "  %z.mul = mul(%z.sub, %z.reshape_2) : f32[4,2,16]\n"
-                "  %z.shape_3 = const @z.shape_5 : i64[2]\n"
-                "  %z.reshape_3 = reshape(%z.mul, %z.shape_3) {allowzero=true} : f32[4,32]\n"
-                "  %z.transpose = transpose(%z.reshape_3) {perm=[1,0]} : f32[32,4]\n"
-                "  %z = matmul(%a, %z.transpose) : f32[3,4]\n  return %z\n}\n");
+                BITS "  %z = matmul_nbits(%a, %b, %s) {K=32, N=4, block_size=16} : "
+                     "f32[3,4]\n  return %z\n}\n");
 }
 
 Test(onnx_fused, weights_that_are_refused)

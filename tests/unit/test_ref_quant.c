@@ -169,6 +169,29 @@ Test(ref_quant, matmul_integer_of_vectors)
     case_gives(column, VALUES(17, 39), 0);
 }
 
+/* Columns: 1 2 | 3, with the numbers 9 10 | 11 less 8; and 1 - 15, 2 - 15 | (3 - 1) × 2. */
+Test(ref_quant, matmul_nbits)
+{
+    g_autoptr(RefCase) middle = case_new(KILN_INSTR_matmul_nbits);
+    *CASE_ATTRS(middle, matmul_nbits) = (KilnInstrAttrs_matmul_nbits){
+        .K = 3, .N = 1, .bits = 4, .block_size = 2, .activation = "none"
+    };
+    case_out(middle, F32, DIMS(2, 1));
+    case_in(middle, F32, DIMS(2, 3), VALUES(1, 1, 1, 100, 10, 1));
+    case_in(middle, U8, DIMS(1, 2, 1), VALUES(0xa9, 0x7b));
+    case_in(middle, F32, DIMS(1, 2), VALUES(1, 1));
+    case_gives(middle, VALUES(6, 123), 0);
+    g_autoptr(RefCase) zeros = case_new(KILN_INSTR_matmul_nbits);
+    *CASE_ATTRS(zeros, matmul_nbits) = *CASE_ATTRS(middle, matmul_nbits);
+    case_out(zeros, F32, DIMS(1, 1));
+    case_in(zeros, F32, DIMS(1, 3), VALUES(1, 1, 1));
+    case_in(zeros, U8, DIMS(1, 2, 1), VALUES(0x21, 0xf3));
+    case_in(zeros, F32, DIMS(1, 2), VALUES(1, 2));
+    case_in(zeros, U8, DIMS(1, 1), VALUES(0x1f));
+    case_in(zeros, F32, DIMS(1), VALUES(0.5));
+    case_gives(zeros, VALUES(-14 - 13 + 4 + 0.5), 0);
+}
+
 static RefCase *
 qlinear_matmul(int64_t columns, const double *b_scale, const double *b_zero)
 {

@@ -124,6 +124,7 @@ static const Smoke smokes[] = {
     { "dequantize_linear", "f32[2,3]; K[2,3]; f32[3]; K[3] | {axis=1}" },
     { "dynamic_quantize_linear", "u8[4]; f32[]; u8[]; K[4]" },
     { "matmul_integer", "i32[2,4]; K[2,3]; K[3,4]; K[2]; K[4]" },
+    { "matmul_nbits", "f32[2,2]; K[2,3]; u8[2,2,1]; f32[2,2]; u8[2,1]; f32[2]; f32[2,2] | {K=3, N=2, bits=4, block_size=2}" },
     { "qlinear_conv", "K[1,2,2,2]; K[1,2,3,3]; f32[]; K[]; K[2,1,2,2]; f32[2]; K[2]; f32[]; K[]; i32[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "qlinear_matmul", "K[2,4]; K[2,3]; f32[]; K[]; K[3,4]; f32[4]; K[4]; f32[]; K[]" },
     { "quantize_linear", "i8[2,3]; K[2,3]; f32[3]; i8[3] | {axis=1}" },

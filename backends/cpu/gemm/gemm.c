@@ -6,6 +6,7 @@
 
 #include "backends/cpu/gemm/gemm_core.h"
 #include "backends/cpu/gemm/gemm_exact.h"
+#include "backends/cpu/gemm/gemm_nbits_pack.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/gemm_plan.h"
 

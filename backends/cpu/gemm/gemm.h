@@ -46,7 +46,7 @@ typedef struct {
     KilnGemmStorage b_storage; /* of B at its source, also if it is packed; strides count elements.
                                   EXACT: packed by kiln_cpu_gemm_exact_pack; NBITS: by
                                   kiln_cpu_gemm_nbits_pack */
-    KilnGemmNbits nbits; /* how B is stored, NBITS */
+    KilnGemmNbits nbits;       /* how B is stored, NBITS */
     bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix; batch
                                   strides are then between packed matrices */
     KilnCpuGemmForm form;

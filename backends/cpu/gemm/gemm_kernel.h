@@ -56,9 +56,10 @@ typedef struct {
     const void *b;      /* column panel; its rows lie b_pitch apart, or at offsets */
     const void *beside; /* pairs: the column panel behind b, with the same pitch */
     const struct KilnGemmExactBlock *b_block,
-        *beside_block;        /* how b and beside are stored, EXACT */
-    const struct KilnGemmNbits *nbits; /* how b is stored, NBITS: then b is the panel from step 0 on */
-    int64_t k;                         /* NBITS: the first step of depth */
+        *beside_block; /* how b and beside are stored, EXACT */
+    const struct KilnGemmNbits
+        *nbits;               /* how b is stored, NBITS: then b is the panel from step 0 on */
+    int64_t k;                /* NBITS: the first step of depth */
     const int64_t *b_offsets; /* or NULL; if set, cols is a multiple of the vector */
     const void *soon;         /* needed after this tile: each step prefetches a cache line of it */
     const void *soon_beside;  /* pairs, EXACT: the same for beside */

@@ -18,8 +18,6 @@
 #define KILN_BACKENDS_CPU_GEMM_GEMM_NBITS_H
 
 #include "backends/cpu/extents.h"
-#include "backends/cpu/gemm/gemm_plan.h"
-#include "ir/slice.h"
 
 typedef enum {
     KILN_GEMM_ZEROS_MIDDLE,
@@ -67,10 +65,5 @@ kiln_gemm_nbits_column(const KilnGemmNbits *n, int64_t depth)
 {
     return kiln_gemm_nbits_block(n) * ceil_div(depth, n->block);
 }
-
-/** Packs @slice of the column side of @plan to @packed, kiln_gemm_nbits_column() times the pitch of
- * that side. */
-void kiln_gemm_nbits_pack(const KilnGemmPlan *plan, const KilnGemmNbits *nbits,
-                          const KilnGemmNbitsSource *source, KilnSlice slice, void *packed);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct {
 
 /* The part of a block that a loop covers. */
 typedef struct {
-    const char *words;   /* the first one */
+    const char *words;    /* the first one */
     int64_t first, steps; /* steps of that word that come before; steps of the part */
 } NbitsPart;
 
@@ -235,7 +235,8 @@ nbits_widen(const KilnGemmUnpack *u, const NbitsKind kind)
     const int64_t end = u->k + u->depth;
     float *dst = u->dst;
     for (int64_t k = u->k; k < end;) {
-        const char *block = (const char *)u->src + k / n->block * kiln_gemm_nbits_block(n) * u->pitch;
+        const char *block =
+            (const char *)u->src + k / n->block * kiln_gemm_nbits_block(n) * u->pitch;
         NbitsPart part = nbits_part(n, block, u->pitch, k, end, kind.bits);
         const NbitsHead head = nbits_head(n, block, u->pitch, kind);
         k += part.steps;

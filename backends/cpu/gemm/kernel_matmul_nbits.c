@@ -4,6 +4,8 @@
  * Operands: result, A, the numbers, scales, zero points, bias, residual. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/gemm/gemm_nbits.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/stack/kernel_tail.h"
@@ -41,7 +43,7 @@ problem_of(const KilnInstr *instr)
     g.b_storage = KILN_GEMM_NBITS;
     g.nbits = (KilnGemmNbits){ .block = attrs->block_size,
                                .bits = (int)attrs->bits,
-                               .zeros = !zeros                           ? KILN_GEMM_ZEROS_MIDDLE
+                               .zeros = !zeros                          ? KILN_GEMM_ZEROS_MIDDLE
                                         : zeros->dtype == KILN_DTYPE_u8 ? KILN_GEMM_ZEROS_U8
                                                                         : KILN_GEMM_ZEROS_F32 };
     return g;
@@ -55,18 +57,12 @@ is_constant(const KilnInstr *instr)
            (!cpu_type(instr, ZEROS) || kiln_operand_is_const(instr, ZEROS));
 }
 
-bool
-kiln_cpu_matmul_nbits_packs(const KilnInstr *instr, uint32_t i)
-{
-    return i == NUMBERS || i == SCALES || (i == ZEROS && cpu_type(instr, ZEROS));
-}
-
 size_t
 kiln_cpu_matmul_nbits_packed(const KilnInstr *instr, uint32_t form)
 {
     (void)form;
     KilnCpuGemm g = problem_of(instr);
-    return is_constant(instr) ? (size_t)kiln_cpu_gemm_nbits_size(&g) : 0;
+    return (size_t)kiln_cpu_gemm_nbits_size(&g);
 }
 
 size_t

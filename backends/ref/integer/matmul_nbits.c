@@ -9,6 +9,7 @@
  * of a row. Products add up in f64 in the order of k.
  * Operands: result, a, b, scales, zero points, bias, residual. */
 #include "backends/ref/elementwise/tail.h"
+#include "backends/ref/gemm/inner_loops.h"
 #include "backends/ref/kernel.h"
 
 typedef struct {
@@ -47,7 +48,8 @@ static void
 fill_column(const Product *p, int64_t n, float *column)
 {
     const float *scales = p->args->data[3];
-    const uint8_t *bytes = (const uint8_t *)p->args->data[2] + n * p->blocks * p->block * p->bits / 8;
+    const uint8_t *bytes =
+        (const uint8_t *)p->args->data[2] + n * p->blocks * p->block * p->bits / 8;
     for (int64_t k = 0; k < p->k; k++) {
         const int64_t block = k / p->block;
         const float less = (float)number_at(bytes, p->bits, k) - zero_of(p, n, block);

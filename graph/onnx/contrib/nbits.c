@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMulNBits of com.microsoft: a product with weights of 2, 4 or 8 bits, each block of which along
- * the inner dim has a scale and a zero point. It becomes matmul_nbits, whose kernels read the packed
- * weights. Products of halves are computed in f32, as ONNX Runtime computes them.
+ * the inner dim has a scale and a zero point. It becomes matmul_nbits, whose kernels read the
+ * packed weights. Products of halves are computed in f32, as ONNX Runtime computes them.
  *
  * Groups say for each place along K whose scale and zero point it has. Where there are groups,
  * weights become floats. They are constants, so that folding does this when the model is compiled:
@@ -227,8 +227,7 @@ kiln_onnx_convert_matmul_nbits(KilnOnnxCall *call, GError **error)
     KilnDType dtype = call->operands[0]->type.dtype;
     b.dtype = kiln_dtype_is_half(dtype) ? KILN_DTYPE_f32 : dtype;
     const bool packed = !kiln_onnx_operand(call, 4) && b.dtype == KILN_DTYPE_f32 &&
-                        call->operands[1]->type.dtype == KILN_DTYPE_u8 &&
-                        b.block * b.bits % 8 == 0;
+                        call->operands[1]->type.dtype == KILN_DTYPE_u8 && b.block * b.bits % 8 == 0;
     KilnValue *a = kiln_onnx_step_cast(&b.s, call->operands[0], b.dtype);
     KilnValue *y = packed ? packed_product(&b, a) : float_product(&b, a);
     return kiln_onnx_set_result(call, 0, kiln_onnx_step_cast(&b.s, y, dtype));

@@ -109,7 +109,8 @@ struct KilnKernel {
      * elements of operand 1 are @element. False where that takes as long as a run. */
     bool (*of_equal)(const KilnInstr *instr, const void *element, void *result);
     uint32_t packs; /* bit per operand that pack() reads: run() does not read it with packed
-                       weights. packed_bytes() is asked only if all of them are const weights */
+                       weights. packed_bytes() is asked only if all of them that are not absent are
+                       const weights */
     bool (*packs_operand)(const KilnInstr *instr, uint32_t i); /* in place of @packs */
     uint32_t any_address; /* bit per operand that run() reads at any address, aligned or not: const
                              weights among them stay in the file of the model */
@@ -157,7 +158,7 @@ bool kiln_operand_comes_late(const KilnInstr *instr, uint32_t i);
  * memory ran out. Values that are not there yet count as finite. */
 bool kiln_buffer_is_finite(KilnBuffer *buffer, GError **error);
 
-/** True where @kernel packs operands, and all those of @instr are const. */
+/** True where @kernel packs operands, and all those that @instr has are const. */
 bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
 
 /** Throws the text that pack() returned for @instr. Always FALSE. */

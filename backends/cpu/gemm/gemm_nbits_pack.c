@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs weights of few bits into panels of columns. */
-#include "backends/cpu/gemm/gemm_nbits.h"
+#include "backends/cpu/gemm/gemm_nbits_pack.h"
 
 #include "backends/cpu/gemm/gemm_pack.h"
+#include "backends/cpu/gemm/gemm_plan.h"
+#include "ir/slice.h"
 
 #include <string.h>
 
