@@ -32,6 +32,7 @@ typedef struct {
     KilnValue *numbers, *scale, *zero; /* literals; zero: NULL if absent */
     bool by_columns;                   /* numbers are [N, K], else [K, N] */
     int64_t k, n, block, blocks;
+    bool one_scale; /* for all of a column: all its blocks have that */
     int bits;
     int offset; /* of a stored number to the unsigned one */
 } Weights;
@@ -67,13 +68,30 @@ inner_axis(const Weights *w)
     return w->by_columns ? 1 : 0;
 }
 
-/* One block along the inner dim: the scale is one number, or one for each column. */
+/* The scale is one number, or one for each column. */
 static bool
-has_one_block(const Weights *w, int64_t axis)
+has_one_scale(const Weights *w, int64_t axis)
 {
     const KilnType *scale = &w->scale->type;
     return kiln_type_elements(scale) == 1 ||
            (scale->rank == 1 && kiln_type_axis(&w->numbers->type, axis) != inner_axis(w));
+}
+
+static bool
+is_matrix(const KilnType *type)
+{
+    return type->rank == 2 && !type->layout && type->dims[0] > 0 && type->dims[1] > 0 &&
+           type->dims[0] <= INT32_MAX && type->dims[1] <= INT32_MAX;
+}
+
+/* A size of blocks that ONNX Runtime takes, for @k weights with one scale. */
+static int64_t
+blocks_with_one_scale(int64_t k)
+{
+    int64_t block = 16;
+    while (block < k && block < 128)
+        block *= 2;
+    return block;
 }
 
 /* Finds the blocks of @w, whose operands are known. */
@@ -84,18 +102,18 @@ find_blocks(const KilnMatch *match, Weights *w)
     const KilnType *type = &w->numbers->type;
     w->bits = bits_of(type->dtype);
     GUARD(integers, w->bits != 0);
-    GUARD(matrix, type->rank == 2 && !type->layout && type->dims[0] > 0 && type->dims[1] > 0);
+    GUARD(matrix, is_matrix(type));
     w->k = type->dims[inner_axis(w)];
     w->n = type->dims[1 - inner_axis(w)];
-    GUARD(fits, w->k <= INT32_MAX / 8 && w->n <= INT32_MAX && blocks.block <= INT32_MAX);
+    w->one_scale = !blocks.block || blocks.block >= w->k;
     w->offset = kiln_dtype_is_signed(type->dtype) ? 1 << (w->bits - 1) : 0;
-    w->block = blocks.block ? blocks.block : (w->k + 7) / 8 * 8;
+    w->block = w->one_scale ? blocks_with_one_scale(w->k) : blocks.block;
     w->blocks = (w->k - 1) / w->block + 1;
     GUARD(whole_bytes, w->block * w->bits % 8 == 0);
     if (blocks.block)
         GUARD(blocks_of_depth, kiln_type_axis(type, blocks.axis) == inner_axis(w));
     else
-        GUARD(few_bits_of_columns, w->bits < 8 && has_one_block(w, blocks.axis));
+        GUARD(few_bits_of_columns, w->bits < 8 && has_one_scale(w, blocks.axis));
     return true;
 }
 
@@ -107,7 +125,9 @@ parameter_at(const Weights *w, const KilnType *type, int64_t n, int64_t b)
 {
     if (kiln_type_elements(type) == 1)
         return 0;
-    return type->rank < 2 ? n : w->by_columns ? n * w->blocks + b : b * w->n + n;
+    if (w->one_scale)
+        return n;
+    return w->by_columns ? n * w->blocks + b : b * w->n + n;
 }
 
 static unsigned

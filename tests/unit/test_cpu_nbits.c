@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul_nbits of the cpu target: against the reference, and with the bits of a product with the
  * floats that the weights stand for. */
+#include "graph/kiln-types.h"
+#include "graph/type.h"
+#include "ir/instr.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 #define NO_ZEROS KILN_DTYPE_string
 

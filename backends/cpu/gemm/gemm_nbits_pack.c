@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/gemm/gemm_nbits_pack.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/gemm_plan.h"
 #include "ir/slice.h"
