@@ -31,7 +31,7 @@
 static const char rule[] = "fuse-tail";
 
 enum {
-    OPERANDS_MAX = 5
+    OPERANDS_MAX = 7 /* of a product, with its residual */
 };
 
 typedef struct {
@@ -50,6 +50,7 @@ typedef struct {
         KilnInstrAttrs_conv_transpose conv_transpose;
         KilnInstrAttrs_gemm gemm;
         KilnInstrAttrs_matmul matmul;
+        KilnInstrAttrs_matmul_nbits matmul_nbits;
     } attrs;
     float params[KILN_TAIL_PARAMS_MAX];
 } Draft;
@@ -322,6 +323,15 @@ fuse(Fusing *fusing, KilnInstr *product, KilnInstr *reader, Draft *draft, GError
     return true;
 }
 
+/* A product with a tail, for whose operands and attributes a draft has room. */
+static bool
+is_product(const KilnInstr *instr)
+{
+    const uint32_t last = kiln_tail_operand(instr->kind);
+    return last > 0 && last < OPERANDS_MAX &&
+           kiln_instr_info(instr->kind)->attrs_size <= sizeof((Draft *)NULL)->attrs;
+}
+
 /* One more part for every product that can have one. */
 static gboolean
 fuse_once(KilnIRFunction *function, KilnPassContext *context, bool *any, GError **error)
@@ -331,7 +341,7 @@ fuse_once(KilnIRFunction *function, KilnPassContext *context, bool *any, GError 
     Fusing fusing = { context, lives };
     *any = false;
     kiln_foreach_instr (instr, function) {
-        if (kiln_tail_operand(instr->kind))
+        if (is_product(instr))
             g_ptr_array_add(products, instr);
     }
     for (guint i = 0; i < products->len; i++) {
