@@ -179,6 +179,7 @@ packed_numbers(const Weights *w)
         const int64_t n = w->by_columns ? i / w->k : i % w->n;
         put_number(w, (uint8_t *)data + n * row, k, number_at(w, stored, i));
     }
+    kiln_tensor_drop_pages(constant->tensor);
     return literal(w, constant->name, &type, packed);
 }
 
@@ -197,6 +198,7 @@ block_scales(const Weights *w)
         for (int64_t b = 0; b < w->blocks; b++)
             ((float *)data)[n * w->blocks + b] = stored[parameter_at(w, &w->scale->type, n, b)];
     }
+    kiln_tensor_drop_pages(constant->tensor);
     return literal(w, constant->name, &type, scales);
 }
 
