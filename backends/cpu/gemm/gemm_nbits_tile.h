@@ -255,19 +255,27 @@ nbits_widen(const KilnGemmUnpack *u, const NbitsKind kind)
     }
 }
 
+ALWAYS_INLINE void
+nbits_widen_bits(const KilnGemmUnpack *u, const int bits)
+{
+    if (u->pitch > VW)
+        nbits_widen(u, (NbitsKind){ .bits = bits, .vectors = 2 });
+    else
+        nbits_widen(u, (NbitsKind){ .bits = bits, .vectors = 1 });
+}
+
 static void
 unpack_nbits(const KilnGemmUnpack *u)
 {
-    const int vectors = u->pitch > VW ? 2 : 1;
     switch (u->nbits->bits) {
     case 2:
-        nbits_widen(u, (NbitsKind){ .bits = 2, .vectors = vectors });
+        nbits_widen_bits(u, 2);
         break;
     case 4:
-        nbits_widen(u, (NbitsKind){ .bits = 4, .vectors = vectors });
+        nbits_widen_bits(u, 4);
         break;
     default:
-        nbits_widen(u, (NbitsKind){ .bits = 8, .vectors = vectors });
+        nbits_widen_bits(u, 8);
         break;
     }
 }
