@@ -573,13 +573,21 @@ Test(onnx_convert, table_is_sorted)
     cr_expect_null(kiln_onnx_row("Zebra", 17));
 }
 
-/* Every operator that the tables take from ONNX can be imported. Optional has two forms: the one
- * without an operand is optional_none. */
+/* The row by which @name is imported, from ONNX or from ONNX Runtime's domain. */
+static const KilnOnnxRow *
+row_of(const char *name)
+{
+    const KilnOnnxRow *row = kiln_onnx_row(name, KILN_ONNX_LATEST);
+    return row ? row : kiln_onnx_domain_row("com.microsoft", name);
+}
+
+/* Every operator that has a name there can be imported. Optional has two forms: the one without an
+ * operand is optional_none. */
 Test(onnx_convert, every_op_has_a_row)
 {
     kiln_foreach_op (op) {
         const char *name = kiln_op_info(op)->onnx;
-        const KilnOnnxRow *row = *name ? kiln_onnx_row(name, KILN_ONNX_LATEST) : NULL;
+        const KilnOnnxRow *row = *name ? row_of(name) : NULL;
         const char *other = row ? kiln_op_info(row->op)->name : "";
         bool second =
             g_str_equal(other, "optional") && g_str_equal(kiln_op_info(op)->name, "optional_none");
