@@ -109,6 +109,29 @@ def detector(name):
 
 # --- ultralytics ---
 
+def settle_yolo(model, picture, generator):
+    """Gives the normalizations the means and variances of @picture, and the scores of classes random weights and a low bias.
+    Without that, values fade from layer to layer, and all scores are equal. The logits have a deviation of 1.5."""
+    import torch
+
+    def draw(last, inputs):
+        size = inputs[0].square().mean().sqrt() * last.in_channels ** 0.5
+        last.weight.copy_(torch.randn(last.weight.shape, generator=generator) * 1.5 / size)
+        last.bias.fill_(-4.0)
+
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 1.0
+    with torch.no_grad():
+        model.train()
+        model(picture)
+        model.eval()
+        hooks = [head[-1].register_forward_pre_hook(draw) for head in model.model[-1].cv3]
+        model(picture)
+        for hook in hooks:
+            hook.remove()
+
+
 def yolo(name):
     def export(path):
         import torch
@@ -119,16 +142,14 @@ def yolo(name):
         os.chdir(folder)  # it writes beside itself
         try:
             model = YOLO(f"{name}.yaml")
-            with torch.no_grad():
-                for head in model.model.model[-1].cv3:
-                    head[-1].weight.normal_(0, 0.5, generator=generator)
-                    head[-1].bias.fill_(-4.0)
+            picture = torch.rand(1, 3, 160, 160, generator=generator)
+            settle_yolo(model.model, picture, generator)
             written = model.export(format="onnx", nms=True, imgsz=160, opset=OPSET, simplify=False, conf=0.25, iou=0.5,
                                    max_det=KEPT)
             shutil.move(written, path)
         finally:
             os.chdir(here)
-        return {"images": torch.rand(1, 3, 160, 160, generator=generator).numpy()}
+        return {"images": picture.numpy()}
     return export
 
 

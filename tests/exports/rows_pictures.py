@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 
+from models import settle_yolo
 from rows import Row, torch_rows
 
 BATCH = {"image": {0: "batch"}}
@@ -92,15 +93,14 @@ def yolo(name, nms=False, size=None, **options):
         os.chdir(pathlib.Path(path).parent)  # it writes beside itself
         try:
             model = YOLO(f"{name}.yaml")
-            with torch.no_grad():
-                for head in getattr(model.model.model[-1], "cv3", []) if nms else []:
-                    head[-1].weight.normal_(0, 0.5, generator=generator)
-                    head[-1].bias.fill_(-4.0)
+            pixels = torch.rand(1, 3, size, size, generator=generator)
+            if nms:
+                settle_yolo(model.model, pixels, generator)
             more = {"nms": True, "conf": 0.25, "iou": 0.5, "max_det": 24} if nms else {}
             shutil.move(model.export(format="onnx", imgsz=size, simplify=False, **more, **options), path)
         finally:
             os.chdir(here)
-        return {"images": torch.rand(1, 3, size, size, generator=generator).numpy()}
+        return {"images": pixels.numpy()}
     return export
 
 
