@@ -22,3 +22,9 @@ kiln_call_compiled(const KilnInstr *instr)
         return compiled;
     return atomic_load_explicit(&compiled->made, memory_order_acquire);
 }
+
+bool
+kiln_call_is_deferred(const KilnInstr *instr)
+{
+    return resolved(instr) && !kiln_call_compiled(instr);
+}

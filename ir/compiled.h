@@ -28,5 +28,7 @@ typedef struct KilnCompiled {
 const KilnKernel *kiln_call_kernel(const KilnInstr *instr);
 /** The compiled region of a call; NULL if the vendor was not asked yet. */
 const KilnCompiled *kiln_call_compiled(const KilnInstr *instr);
+/** True for a call whose region is compiled in its first run, which is yet to come. */
+bool kiln_call_is_deferred(const KilnInstr *instr);
 
 #endif

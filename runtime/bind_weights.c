@@ -68,8 +68,8 @@ count_weights(const KilnIRFunction *function, uint32_t *readers)
     }
 }
 
-/* What functions of branches and loops read stays: a file of the program has it plain, and those of
- * folds are interpreted. */
+/* What functions of branches and loops read stays: they are bound later, and those of folds are
+ * interpreted. */
 static void
 count_in_bodies(const KilnIRModule *ir, uint32_t *readers)
 {

@@ -2,6 +2,7 @@
 #include "runtime/body_forms.h"
 
 #include "graph/error.h"
+#include "ir/compiled.h"
 #include "ir/kernel.h"
 #include "runtime/flow/bodies.h"
 #include "runtime/open/template.h"
@@ -81,53 +82,6 @@ stored_forms(const KilnProgramFile *file, size_t *out_bytes)
                    : NULL;
 }
 
-gboolean
-kiln_body_forms_check(const KilnProgramFile *file, uint32_t *out_n, GError **error)
-{
-    size_t bytes;
-    stored_forms(file, &bytes);
-    *out_n = (uint32_t)MIN(bytes / sizeof(KilnStoredForm), UINT32_MAX);
-    if (bytes % sizeof(KilnStoredForm))
-        return kiln_throw(error, KILN_ERROR_INVALID,
-                          "forms: expected a multiple of %zu bytes, found %zu",
-                          sizeof(KilnStoredForm), bytes);
-    return TRUE;
-}
-
-static gboolean
-throw_other(const KilnBoundCall *call, GError **error)
-{
-    return kiln_throw(error, KILN_ERROR_INVALID,
-                      "%s: packed weights: expected what %s packs, found other bytes: compile the "
-                      "model again",
-                      kiln_instr_label(call->instr), call->kernel->name);
-}
-
-/* Packed weights @index of @file, which @stored describes. */
-static gboolean
-take(KilnBoundCall *call, const KilnProgramFile *file, const KilnStoredForm *stored, uint32_t index,
-     GError **error)
-{
-    KilnBoundCall wanted = *call;
-    char name[sizeof stored->kernel];
-    wanted.fitted = stored->fitted;
-    const KilnPackedForm form = kiln_template_form(&wanted);
-    name_kernel(&form, name, sizeof name);
-    g_autoptr(GBytes) packed = kiln_program_file_get(file, KILN_SECTION_PACKED, index);
-    size_t size = 0;
-    const void *data = packed ? g_bytes_get_data(packed, &size) : NULL;
-    const KilnFitted *fitted = stored->fitted ? call->kernel->fitted : NULL;
-    if (!data || stored->fitted > 1 || memcmp(name, stored->kernel, sizeof name) != 0 ||
-        form.form != stored->form || (stored->fitted && !fitted) ||
-        !(fitted ? fitted->is_sound(call->instr, call->form, data, size)
-                 : size == call->packed_bytes))
-        return throw_other(call, error);
-    call->packed = g_steal_pointer(&packed);
-    call->packed_bytes = size;
-    call->fitted = stored->fitted;
-    return TRUE;
-}
-
 /* The number of the first call of @function. */
 static uint32_t
 first_call(const KilnIRFunction *function)
@@ -140,6 +94,90 @@ first_call(const KilnIRFunction *function)
         first += count_calls(before);
     }
     return first;
+}
+
+/* A body has the call of each form, and the file has its packed weights. */
+static gboolean
+check_form(const KilnProgramFile *file, const KilnIRFunction *entry, const KilnStoredForm *stored,
+           uint32_t i, GError **error)
+{
+    uint64_t n_entry;
+    const uint32_t n = first_call(entry);
+    kiln_program_file_calls(file, &n_entry);
+    if (stored[i].call >= n)
+        return kiln_throw(error, KILN_ERROR_INVALID, "forms: expected a call below %u, found %u", n,
+                          stored[i].call);
+    return kiln_program_file_find(file, KILN_SECTION_PACKED, (uint32_t)(n_entry + i)) ||
+           kiln_throw(error, KILN_ERROR_INVALID,
+                      "forms: expected packed weights of call %u, found none", stored[i].call);
+}
+
+gboolean
+kiln_body_forms_check(const KilnProgramFile *file, const KilnIRFunction *entry, uint32_t *out_n,
+                      GError **error)
+{
+    size_t bytes;
+    const KilnStoredForm *stored = stored_forms(file, &bytes);
+    *out_n = (uint32_t)MIN(bytes / sizeof(KilnStoredForm), UINT32_MAX);
+    if (bytes % sizeof(KilnStoredForm))
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "forms: expected a multiple of %zu bytes, found %zu",
+                          sizeof(KilnStoredForm), bytes);
+    for (uint32_t i = 0; i < *out_n; i++) {
+        if (!check_form(file, entry, stored, i, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Whether the kernel of @wanted packs as @stored says. A region that is compiled in its first run
+ * is compared with the file then. */
+static bool
+packs_alike(const KilnBoundCall *wanted, const KilnStoredForm *stored)
+{
+    const KilnPackedForm form = kiln_template_form(wanted);
+    char name[sizeof stored->kernel];
+    name_kernel(&form, name, sizeof name);
+    return memcmp(name, stored->kernel, sizeof name) == 0 && stored->fitted <= 1 &&
+           (!stored->fitted || wanted->kernel->fitted) &&
+           (form.form == stored->form || kiln_call_is_deferred(wanted->instr));
+}
+
+static gboolean
+throw_other(const KilnBoundCall *call, const KilnStoredForm *stored, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                      "%s: packed weights: expected form %u of %.*s, found form %u of %s: compile "
+                      "the model again",
+                      kiln_instr_label(call->instr), stored->form, (int)sizeof stored->kernel,
+                      stored->kernel, kiln_template_form(call).form, call->kernel->name);
+}
+
+/* Packed weights @index of @file, which @stored describes. */
+static gboolean
+take(KilnBoundCall *call, const KilnProgramFile *file, const KilnStoredForm *stored, uint32_t index,
+     GError **error)
+{
+    KilnBoundCall wanted = *call;
+    wanted.fitted = stored->fitted;
+    if (!call->packed_bytes || call->late || call->packed || !packs_alike(&wanted, stored))
+        return throw_other(&wanted, stored, error);
+    g_autoptr(GBytes) packed = kiln_program_file_get(file, KILN_SECTION_PACKED, index);
+    size_t size;
+    const void *data = g_bytes_get_data(packed, &size);
+    const KilnFitted *fitted = stored->fitted ? call->kernel->fitted : NULL;
+    if (fitted && !fitted->is_sound(call->instr, call->form, data, size))
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "%s: packed weights: expected what %s packs, found %zu other bytes",
+                          kiln_instr_label(call->instr), call->kernel->name, size);
+    if (!fitted && size != call->packed_bytes)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "%s: packed weights: expected %zu bytes, found %zu",
+                          kiln_instr_label(call->instr), call->packed_bytes, size);
+    call->packed = g_steal_pointer(&packed);
+    call->packed_bytes = size;
+    call->fitted = stored->fitted;
+    return TRUE;
 }
 
 gboolean
@@ -155,8 +193,6 @@ kiln_body_forms_take(KilnBinder *binder, const KilnProgramFile *file, GError **e
         if (stored[i].call < first || stored[i].call - first >= out->n_calls)
             continue;
         KilnBoundCall *call = &out->calls[stored[i].call - first];
-        if (!call->packed_bytes || call->late || call->packed)
-            return throw_other(call, error);
         if (!take(call, file, &stored[i], (uint32_t)(n_entry + i), error))
             return FALSE;
         out->weight_bytes += (int64_t)call->packed_bytes;

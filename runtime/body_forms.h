@@ -16,11 +16,13 @@ GBytes *kiln_body_forms(const KilnIRModule *ir, const KilnSpecialisation *made,
  * both borrowed. To be freed. */
 GHashTable *kiln_bound_bodies(const KilnSpecialisation *made);
 /** Gives the calls of @binder, whose function is no entry, weights out of @file that are packed as
- * their kernels want them. KILN_ERROR_INVALID where a kernel cannot read what there is. */
+ * their kernels want them. KILN_ERROR_UNSUPPORTED where a kernel packs otherwise,
+ * KILN_ERROR_INVALID where it cannot read what there is. */
 gboolean kiln_body_forms_take(KilnBinder *binder, const struct KilnProgramFile *file,
                               GError **error);
-/** Checks the sections of @file that are said above. *@out_n is how many packed weights there are.
- */
-gboolean kiln_body_forms_check(const struct KilnProgramFile *file, uint32_t *out_n, GError **error);
+/** Checks the sections of @file that are said above. @entry is the last function. *@out_n is how
+ * many packed weights there are. */
+gboolean kiln_body_forms_check(const struct KilnProgramFile *file, const KilnIRFunction *entry,
+                               uint32_t *out_n, GError **error);
 
 #endif

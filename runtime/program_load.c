@@ -95,11 +95,9 @@ read_text(const KilnProgramFile *file, GError **error)
 
 /* Every section has a number that stands for something here. */
 static gboolean
-check_numbers(const KilnProgramFile *file, const KilnSpecialisation *made, GError **error)
+check_numbers(const KilnProgramFile *file, const KilnSpecialisation *made, uint32_t n_forms,
+              GError **error)
 {
-    uint32_t n_forms;
-    if (!kiln_body_forms_check(file, &n_forms, error))
-        return FALSE;
     const uint32_t n[KILN_N_SECTION_KINDS] = {
         [KILN_SECTION_TEXT] = 1,
         [KILN_SECTION_CALLS] = 1,
@@ -329,6 +327,7 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
      KilnConstantCache *cache, GError **error)
 {
     const KilnProgramHeader *header = file->header;
+    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     KilnBindOptions bound = { .target = kiln_target_choose(header->target, *header->vendor, error),
                               .threads = (int)header->threads,
                               .cache = cache,
@@ -336,7 +335,9 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
     const KilnFoldOptions fold = { .target = bound.target,
                                    .directory = options->cache_dir,
                                    .threads = bound.threads };
-    gboolean good = kiln_defer_regions(ir, file, bound.target, error) &&
+    uint32_t n_forms;
+    gboolean good = kiln_body_forms_check(file, entry, &n_forms, error) &&
+                    kiln_defer_regions(ir, file, bound.target, error) &&
                     kiln_offload_resolve(ir, bound.target, bound.threads, error) &&
                     (!ir->module->folding || (bound.folder = kiln_folder_new(ir, &fold, error)));
     if (!good) {
@@ -344,7 +345,7 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
         return NULL;
     }
     g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &bound, error);
-    good = made && check_numbers(file, made, error) && check_values(file, made, error) &&
+    good = made && check_numbers(file, made, n_forms, error) && check_values(file, made, error) &&
            name_outputs(file, &made->outputs, made->ir->module->arena, error);
     return good ? g_steal_pointer(&made) : NULL;
 }

@@ -28,12 +28,12 @@
  * quantize-constants). Not stored, and then computed where it is read, with what it reads folded
  * as far as that goes: a dequantize or cast that only grows its operand, with `products: keep`
  * every dequantize that a product reads, which merge-qdq computes on what it is dequantized from;
- * expand and tile; a diagonal that is only returned; views of
- * arguments; results that are more than `max-expansion` times the constants that they come from
- * (small results among these), or would bring what folding added to the module to more than
- * `max-bytes` or a limit on memory (results of at most 4 KiB are worth it). A result that takes the
- * place of its source adds the difference. Results whose elements are all equal take no storage and
- * count nothing. Every refusal is in the report.
+ * expand and tile; a large diagonal that is only returned; views of arguments; results that are
+ * more than `max-expansion` times the constants that they come from (small results among these), or
+ * would bring what folding added to the module to more than `max-bytes` or a limit on memory
+ * (results of at most 4 KiB are worth it). A result that takes the place of its source adds the
+ * difference. Results whose elements are all equal take no storage and count nothing. Every refusal
+ * is in the report.
  *
  * What nothing reads counts as a reader where literals are evaluated: else it would go on reading
  * literals whose bytes go with the last node that was folded. */

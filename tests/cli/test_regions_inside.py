@@ -50,6 +50,18 @@ LOOP = """graph @loop(%steps: i64[], %x: f32[1,16,9,9]) {
 }
 constants { @w = random_normal(seed=2, std=0.1) : f32[16,16,3,3] }
 """
+# The same convolution in front of a loop and in it.
+BOTH = """graph @both(%steps: i64[], %x: f32[1,16,9,9]) {
+  %w = const @w : f32[16,16,3,3]
+  %first = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,16,9,9]
+  %y = loop(%steps, _, %first) body(%i: i64[], %go: bool[], %a: f32[1,16,9,9]) {
+    %c = conv(%a, %w) {pads=[1,1,1,1]} : f32[1,16,9,9]
+    return %go, %c
+  } : f32[1,16,9,9]
+  return %y
+}
+constants { @w = random_normal(seed=2, std=0.1) : f32[16,16,3,3] }
+"""
 # Products in a scan, whose rows are as many as the input says.
 ROWS = """graph @rows(%h: f32[N,32], %x: f32[6,N,32]) {
   %w = const @w : f32[32,32]
@@ -118,6 +130,11 @@ class Inside(CliTest):
         self.assertGreaterEqual(len(called), 3, called)
         self.assertNotIn("pictures", called)
         self.compare(self.pictures, "-i", f"steps={self.steps}")
+
+    def test_regions_of_a_loop_and_of_the_graph_around_it(self):
+        model = self.write("both.kiln", BOTH)
+        self.assertEqual(len(self.functions_that_call(model)), 2)
+        self.compare(model, "-i", f"steps={self.steps}")
 
     def test_scans_of_open_rows(self):
         self.assertEqual(len(self.functions_that_call(self.rows)), 1)
