@@ -345,14 +345,25 @@ bit_of(uint32_t index)
     return (uint64_t)1 << MIN(index, (uint32_t)KILN_OPEN_MASK - 1);
 }
 
+/* The entry is the last of all functions. Copies have the names of what they were copied from. */
+static bool
+is_of_body(const KilnIRFunction *function)
+{
+    const GPtrArray *all = function->siblings;
+    return all && all->len &&
+           strcmp(((const KilnIRFunction *)g_ptr_array_index(all, all->len - 1))->name,
+                  function->name) != 0;
+}
+
 /* Only the numbers of a run keep it, and not those that a function is looked at with. Names that
- * results of branches and loops bring have a stage, too. */
+ * results of branches and loops bring have a stage, too. All names of their functions come with the
+ * run. */
 static bool
 is_of_data(const KilnOpenFields *fields, guint i)
 {
     const KilnOpenRule *rule = &g_array_index(fields->function->open->rules, KilnOpenRule, i);
-    return (fields->rule_stages && fields->rule_stages[i] > 0) || kiln_dim_hangs_on_data(rule->a) ||
-           kiln_dim_hangs_on_data(rule->b);
+    return is_of_body(fields->function) || (fields->rule_stages && fields->rule_stages[i] > 0) ||
+           kiln_dim_hangs_on_data(rule->a) || kiln_dim_hangs_on_data(rule->b);
 }
 
 static gboolean

@@ -202,6 +202,33 @@ Test(flow, what_the_rows_of_a_branch_must_be_is_asked_in_a_run)
     }
 }
 
+/* The same of rows that a loop carries. Each iteration doubles them. */
+Test(flow, what_carried_rows_must_be_is_asked_in_a_run)
+{
+    static const char text[] =
+        "graph @f(%n: i64[], %x: f32[A,2]) {\n"
+        "  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %s: f32[?,2]) {\n"
+        "    %e = shape(%s) {end=1} : i64[1]\n    %m = const @m : i64[1]\n"
+        "    %t = concat(%e, %m) {axis=0} : i64[2]\n"
+        "    %r = reshape(%s, %t) {allowzero=true} : f32[?,?]\n"
+        "    %z = concat(%r, %r) {axis=0} : f32[?,?]\n    %w = const @w : i64[2]\n"
+        "    %q = reshape(%z, %w) : f32[?,2]\n    return %go, %q\n"
+        "  } : f32[?,2]\n  return %y\n}\n"
+        "constants {\n  @m = [-1] : i64[1]\n  @w = [-1, 2] : i64[2]\n}\n";
+    const float x[] = { 1, -2, 1, -2, 1, -2, 1, -2 };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    g_autoptr(KilnPipeline) none = kiln_pipeline_parse("", NULL);
+    options.pipeline = none;
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    for (int64_t n = 0; n < 3; n++) {
+        bind(session, 0, &n, sizeof n);
+        bind_shaped(session, 1, x, DIMS(1, 2));
+        run(session);
+        expect_floats(session, 0, x, DIMS((int64_t)1 << n, 2));
+    }
+}
+
 Test(flow, files_have_branches_and_loops)
 {
     g_autoptr(GError) error = NULL;
