@@ -345,25 +345,40 @@ bit_of(uint32_t index)
     return (uint64_t)1 << MIN(index, (uint32_t)KILN_OPEN_MASK - 1);
 }
 
-/* The entry is the last of all functions. Copies have the names of what they were copied from. */
 static bool
-is_of_body(const KilnIRFunction *function)
+is_name(void *name, const char *other)
 {
-    const GPtrArray *all = function->siblings;
-    return all && all->len &&
-           strcmp(((const KilnIRFunction *)g_ptr_array_index(all, all->len - 1))->name,
-                  function->name) != 0;
+    return strcmp(name, other) == 0;
+}
+
+/* Whether no input of @entry has the dim @name: a run decides it. */
+static bool
+is_inner(void *entry, const char *name)
+{
+    const KilnIRFunction *function = entry;
+    for (guint i = 0; i < function->inputs->len; i++) {
+        const KilnType *type = &((const KilnBuffer *)g_ptr_array_index(function->inputs, i))->type;
+        for (int d = 0; d < type->rank; d++) {
+            if (type->open[d] && kiln_dim_any_name(type->open[d], is_name, (void *)name))
+                return false;
+        }
+    }
+    return true;
 }
 
 /* Only the numbers of a run keep it, and not those that a function is looked at with. Names that
- * results of branches and loops bring have a stage, too. All names of their functions come with the
- * run. */
+ * results of branches and loops bring have a stage. Functions of loops have names of their own, for
+ * what is carried. The entry is the last function. */
 static bool
 is_of_data(const KilnOpenFields *fields, guint i)
 {
     const KilnOpenRule *rule = &g_array_index(fields->function->open->rules, KilnOpenRule, i);
-    return is_of_body(fields->function) || (fields->rule_stages && fields->rule_stages[i] > 0) ||
-           kiln_dim_hangs_on_data(rule->a) || kiln_dim_hangs_on_data(rule->b);
+    const GPtrArray *all = fields->function->siblings;
+    void *entry = all && all->len ? g_ptr_array_index(all, all->len - 1) : NULL;
+    return (fields->rule_stages && fields->rule_stages[i] > 0) || kiln_dim_hangs_on_data(rule->a) ||
+           kiln_dim_hangs_on_data(rule->b) ||
+           (entry && (kiln_dim_any_name(rule->a, is_inner, entry) ||
+                      kiln_dim_any_name(rule->b, is_inner, entry)));
 }
 
 static gboolean
