@@ -435,6 +435,40 @@ Test(cpu_gemm, weights_in_16_bits_give_the_bits_of_floats)
 }
 
 /* Clipping keeps NaN, and an infinite range clips nothing. */
+/* Scratch for up to @most rows is enough for any number of them. */
+static void
+check_scratch_up_to(const KilnCpuGemm *gemm, int64_t most, int threads)
+{
+    KilnCpuGemm g = *gemm;
+    g.m = most;
+    int64_t enough = kiln_cpu_gemm_scratch_up_to(&g, threads);
+    for (g.m = 1; g.m <= most; g.m++)
+        cr_assert_leq(kiln_cpu_gemm_scratch_size(&g, threads), enough,
+                      "%d of %d rows, %d columns, depth %d, form %d, %d threads", (int)g.m,
+                      (int)most, (int)g.n, (int)g.k, (int)g.form, threads);
+}
+
+Test(cpu_gemm, scratch_for_fewer_rows)
+{
+    static const int64_t columns[] = { 1, 20, 128, 1030 }, depths[] = { 1, 40, 256, 1500 };
+    static const int64_t most[] = { 1, 96, 256, 257, 1700 };
+    for (size_t i = 0; i < 4 * 4 * 5 * 4; i++) {
+        KilnCpuGemm g = kiln_cpu_gemm_dense(1, columns[i % 4], depths[i / 4 % 4]);
+        g.form = i / 80 % 2 ? KILN_CPU_GEMM_TURNED : KILN_CPU_GEMM_STRAIGHT;
+        g.b_packed = i / 160 % 2 == 0;
+        g.bias_col = 1;
+        for (g.isa = KILN_CPU_ISA_AUTO; g.isa <= KILN_CPU_ISA_AVX512; g.isa++) {
+            if (!kiln_cpu_isa_supported(g.isa))
+                continue;
+            for (int threads = 1; threads <= 16; threads *= 4)
+                check_scratch_up_to(&g, most[i / 16 % 5], threads);
+        }
+    }
+    KilnCpuGemm none = kiln_cpu_gemm_dense(0, 20, 40);
+    none.form = KILN_CPU_GEMM_STRAIGHT;
+    cr_expect_eq(kiln_cpu_gemm_scratch_up_to(&none, 2), 0);
+}
+
 Test(cpu_gemm, nan_and_infinity_pass)
 {
     for (KilnCpuIsa isa = KILN_CPU_ISA_PORTABLE; isa <= KILN_CPU_ISA_AVX512; isa++) {

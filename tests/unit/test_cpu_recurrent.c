@@ -22,6 +22,7 @@ typedef struct {
     bool linear_before_reset; /* gru */
     bool relu;                /* rnn */
     bool lengths;
+    int64_t only; /* with lengths: steps of the first sequence, others have none; 0: several */
 } Net;
 
 // clang-format off
@@ -49,6 +50,11 @@ static const Net nets[] = {
     { 300, 1, 8, 112, "forward", .bias = true, .h = true, .c = true },
     { 5, 11, 8, 112, "forward", .bias = true, .h = true, .c = true, .linear_before_reset = true },
     { 5, 2, 7, 19, "bidirectional", .bias = true, .h = true, .relu = true },
+    { 24, 4, 256, 5, "bidirectional", .bias = true, .h = true, .c = true, .only = 3 },
+    { 24, 4, 256, 6, "forward", .bias = false, .h = true, .c = true, .only = 3 },
+    { 24, 4, 256, 17, "reverse", .bias = true, .h = true, .c = true, .only = 3 },
+    { 25, 4, 256, 32, "forward", .bias = true, .h = false, .c = false, .only = 3 },
+    { 3, 300, 40, 9, "reverse", .bias = true, .h = true, .c = true, .only = 2 },
 };
 // clang-format on
 
@@ -77,14 +83,16 @@ add_in(RefCase *c, bool absent, int rank, const int64_t *dims, double most)
 
 static const char *relus[] = { "Relu", "relu" };
 
-/* Lengths of all sequences, of which some have no steps. */
+/* Lengths of all sequences. Some have no steps, as a rule. */
 static void
 add_lengths(RefCase *c, const Net *n)
 {
     case_in(c, KILN_DTYPE_i32, 1, &n->batch, NULL);
     int32_t *lengths = c->data[c->instr.n_operands - 1];
     for (int64_t i = 0; i < n->batch; i++)
-        lengths[i] = (int32_t)((i * 7 + n->steps - 1) % (n->steps + 1));
+        lengths[i] = n->only == 0 ? (int32_t)((i * 7 + n->steps - 1) % (n->steps + 1))
+                     : i == 0     ? (int32_t)n->only
+                                  : 0;
 }
 
 static RefCase *
@@ -106,8 +114,9 @@ net_case(KilnInstrKind kind, const Net *n)
     if (lstm)
         add_out(c, n->no_c, 3, state);
     double most = 1.5 / sqrt((double)(n->hidden + 1));
+    double most_w = 1.5 / sqrt((double)(MAX(n->hidden, n->input) + 1));
     add_in(c, false, DIMS(n->steps, n->batch, n->input), 1.5);
-    add_in(c, false, DIMS(d, gates * n->hidden, n->input), most);
+    add_in(c, false, DIMS(d, gates * n->hidden, n->input), most_w);
     add_in(c, false, DIMS(d, gates * n->hidden, n->hidden), most);
     add_in(c, !n->bias, DIMS(d, 2 * gates * n->hidden), 0.5);
     if (n->lengths)
@@ -152,6 +161,59 @@ Test(cpu_recurrent, gru)
 Test(cpu_recurrent, rnn)
 {
     check(KILN_INSTR_rnn);
+}
+
+/* Lengths alone say how many rows are left out: neither the number of threads nor scratch does. */
+Test(cpu_recurrent, lengths_on_many_threads)
+{
+    static const int threads[] = { 2, 8, 16 };
+    for (size_t i = 0; i < G_N_ELEMENTS(nets); i++) {
+        Net net = nets[i];
+        net.lengths = true;
+        g_autoptr(RefCase) c = net_case(net.relu                  ? KILN_INSTR_rnn
+                                        : net.linear_before_reset ? KILN_INSTR_gru
+                                                                  : KILN_INSTR_lstm,
+                                        &net);
+        void *first[CASE_MAX_OPERANDS] = { NULL };
+        cr_assert_null(cpu_run(c, &(CpuCall){ .threads = 1 }, first));
+        for (size_t j = 0; j < G_N_ELEMENTS(threads); j++) {
+            g_autofree char *what = g_strdup_printf("net %d, %d threads", (int)i, threads[j]);
+            void *other[CASE_MAX_OPERANDS] = { NULL };
+            cr_assert_null(cpu_run(c, &(CpuCall){ .threads = threads[j] }, other));
+            cpu_same_bits(c, first, other, false, what);
+            cpu_free(other);
+        }
+        cpu_free(first);
+    }
+}
+
+/* simplify-recurrent removes lengths of all steps and promises the same bits. Some tiles sum few
+ * rows in another order: those of the last block, and of as many rows as leave few for a panel. */
+Test(cpu_recurrent, full_lengths_change_no_bit)
+{
+    static const Net full[] = {
+        { 7, 1, 9, 3, "reverse", .bias = true, .h = true },
+        { 6, 3, 5, 9, "bidirectional", .bias = true, .h = true },
+        { 1261, 7, 9, 2, "bidirectional", .bias = true, .h = true },
+        { 7141, 3, 9, 2, "bidirectional", .bias = true, .h = true },
+        { 7, 100, 4, 6, "reverse", .bias = true, .h = true },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(full); i++) {
+        Net net = full[i];
+        g_autoptr(RefCase) without = net_case(KILN_INSTR_gru, &net);
+        net.lengths = true;
+        g_autoptr(RefCase) with = net_case(KILN_INSTR_gru, &net);
+        int32_t *lengths = with->data[6];
+        for (int64_t b = 0; b < net.batch; b++)
+            lengths[b] = (int32_t)net.steps;
+        void *first[CASE_MAX_OPERANDS] = { NULL }, *second[CASE_MAX_OPERANDS] = { NULL };
+        g_autofree char *what = g_strdup_printf("net %d", (int)i);
+        cr_assert_null(cpu_run(without, &(CpuCall){ .threads = 1 }, first));
+        cr_assert_null(cpu_run(with, &(CpuCall){ .threads = 1 }, second));
+        cpu_same_bits(without, first, second, false, what);
+        cpu_free(first);
+        cpu_free(second);
+    }
 }
 
 /* Weights of a model may lie at any byte. */

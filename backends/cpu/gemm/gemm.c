@@ -313,6 +313,25 @@ kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads)
     return kiln_gemm_scratch_size(&p.plan, threads);
 }
 
+/* Every number of rows up to MOST_TRIED is asked for. Above it there is a bound, which is higher
+ * than need be. */
+int64_t
+kiln_cpu_gemm_scratch_up_to(const KilnCpuGemm *gemm, int threads)
+{
+    enum {
+        MOST_TRIED = 256
+    };
+    KilnCpuGemm fewer = *gemm;
+    int64_t bytes = 0;
+    for (fewer.m = MIN(gemm->m, MOST_TRIED); fewer.m > 0; fewer.m--)
+        bytes = MAX(bytes, kiln_cpu_gemm_scratch_size(&fewer, threads));
+    if (gemm->m > MOST_TRIED) {
+        Prepared p = prepare(gemm);
+        bytes = MAX(bytes, kiln_gemm_scratch_bound(&p.plan, threads));
+    }
+    return bytes;
+}
+
 void
 kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args)
 {

@@ -107,6 +107,10 @@ void kiln_cpu_gemm_nbits_pack(const KilnCpuGemm *gemm, const KilnGemmNbitsSource
 /** Bytes of scratch for @threads threads. Do not run more threads with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);
 
+/** Bytes of scratch that are enough for each product of 1 to @m rows. Fewer rows may be packed in
+ * another way, and then need more. The form is not KILN_CPU_GEMM_BEST, and there is no batch. */
+int64_t kiln_cpu_gemm_scratch_up_to(const KilnCpuGemm *gemm, int threads);
+
 /** Computes. Extents of zero are fine; if the depth is zero, the output is the tail of the bias. */
 void kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args);
 

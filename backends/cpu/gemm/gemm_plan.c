@@ -155,3 +155,30 @@ kiln_gemm_scratch_size(const KilnGemmPlan *p, int threads)
     int64_t task = p->task_rows + p->task_cols + p->task_stage;
     return 4 * (p->whole_rows + p->whole_cols + task * (threads > 1 ? threads : 1));
 }
+
+/* What a side takes in shared scratch at most. */
+static int64_t
+most_whole(const KilnGemmPlan *p, const KilnGemmCut *cut)
+{
+    if (cut->pack == KILN_GEMM_PACK_NEVER)
+        return 0;
+    int64_t rounding = KILN_CPU_LINE_FLOATS * p->batch;
+    return fits_whole(p, cut) ? cut->pitch * p->depth * p->batch + rounding
+                              : WHOLE_FLOATS + rounding;
+}
+
+/* Fewer rows or columns are not cut into larger blocks than BLOCK_ROW_PANELS × BLOCK_COL_PANELS. */
+int64_t
+kiln_gemm_scratch_bound(const KilnGemmPlan *p, int threads)
+{
+    int64_t rows = min_of(p->rows.panels, BLOCK_ROW_PANELS) * p->kernels->max_rows;
+    int64_t cols = min_of(p->cols.panels, BLOCK_COL_PANELS) * p->kernels->max_cols, task = 0;
+    if (p->rows.pack != KILN_GEMM_PACK_NEVER)
+        task += round_up(rows * p->depth_block, KILN_CPU_LINE_FLOATS);
+    if (p->cols.pack != KILN_GEMM_PACK_NEVER)
+        task += round_up(cols * p->depth_block, KILN_CPU_LINE_FLOATS);
+    if (p->staged || p->kept)
+        task += round_up(rows * cols, KILN_CPU_LINE_FLOATS);
+    return 4 *
+           (most_whole(p, &p->rows) + most_whole(p, &p->cols) + task * (threads > 1 ? threads : 1));
+}

@@ -82,6 +82,10 @@ KilnGemmPlan kiln_gemm_plan(const KilnGemmShape *shape);
 /** Bytes of scratch that a call on @threads threads needs. */
 int64_t kiln_gemm_scratch_size(const KilnGemmPlan *plan, int threads);
 
+/** Bytes that are not less than kiln_gemm_scratch_size() of @plan, nor of a plan whose shape has
+ * fewer rows or columns on sides that are not packed, and else is the same. */
+int64_t kiln_gemm_scratch_bound(const KilnGemmPlan *plan, int threads);
+
 /** Elements of one side in panels: floats, as a rule. */
 int64_t kiln_gemm_packed_floats(const KilnGemmPlan *plan, const KilnGemmCut *cut);
 

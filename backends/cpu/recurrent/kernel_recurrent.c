@@ -85,7 +85,7 @@ uint32_t
 kiln_cpu_recurrent_form(const KilnInstr *instr)
 {
     KilnCpuRecurrent net = problem(instr, KILN_CPU_GEMM_BEST);
-    return kiln_cpu_gemm_best_form(&net.inputs) - KILN_CPU_GEMM_STRAIGHT;
+    return net.inputs.form - KILN_CPU_GEMM_STRAIGHT;
 }
 
 /* Weights that are not packed ahead are packed in scratch, as is best for the extents. */

@@ -41,6 +41,8 @@ kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint3
     return true;
 }
 
+/* The product of a block of steps. With lengths it has fewer rows, as the case may be, and reads
+ * the same packed weights: so the extents here choose their form, once. */
 static void
 project_inputs(KilnCpuRecurrent *net, KilnCpuGemmForm form)
 {
@@ -49,8 +51,10 @@ project_inputs(KilnCpuRecurrent *net, KilnCpuGemmForm form)
     net->inputs.b_row = 1;
     net->inputs.b_col = net->input;
     net->inputs.b_packed = true;
-    net->inputs.form = form;
     net->inputs.bias_col = 1;
+    net->inputs.form = form;
+    if (form == KILN_CPU_GEMM_BEST)
+        net->inputs.form = kiln_cpu_gemm_best_form(&net->inputs);
     net->direction_bytes = round_up(kiln_cpu_gemm_pack_b_size(&net->inputs), KILN_CPU_LINE);
 }
 
@@ -158,14 +162,19 @@ take(float *base, int64_t *used, int64_t floats)
     return taken;
 }
 
-/* Sets the parts of the scratch at @base; returns how many floats they take. */
+static bool
+has_lengths(const KilnCpuRecurrent *net)
+{
+    return cpu_type(net->instr, net->first_in + 4) != NULL;
+}
+
+/* Sets the parts of the scratch at @base but for the last two: weights that are packed there, and
+ * what the product needs. Returns how many floats they take. */
 static int64_t
-divide_scratch(KilnCpuRecurrent *net, float *base, int threads)
+divide_scratch(KilnCpuRecurrent *net, float *base)
 {
     int64_t state = net->batch * net->hidden, gates = net->gates * net->hidden, used = 0;
-    int64_t gemm_bytes = kiln_cpu_gemm_scratch_size(&net->inputs, threads);
-    bool lengths = cpu_type(net->instr, net->first_in + 4) != NULL;
-    net->gemm_scratch = take(base, &used, ceil_div(gemm_bytes, 4));
+    bool lengths = has_lengths(net);
     net->projected = take(base, &used, net->block * net->batch * gates);
     net->bias = take(base, &used, gates);
     net->state_bias = take(base, &used, net->hidden);
@@ -184,7 +193,9 @@ size_t
 kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads)
 {
     KilnCpuRecurrent unplaced = *net;
-    return 4 * (size_t)divide_scratch(&unplaced, NULL, threads);
+    int64_t product = has_lengths(net) ? kiln_cpu_gemm_scratch_up_to(&net->inputs, threads)
+                                       : kiln_cpu_gemm_scratch_size(&net->inputs, threads);
+    return 4 * (size_t)divide_scratch(&unplaced, NULL) + (size_t)product;
 }
 
 /* --- running --- */
@@ -260,9 +271,10 @@ static KilnCpuStepRows
 rows_of(const Block *block, int64_t i)
 {
     const KilnCpuRecurrent *net = block->net;
+    const int64_t at = time_of(block, i) - block->projected;
     if (block->lengths)
-        return net->rows[i - block->begin];
-    return (KilnCpuStepRows){ 0, net->batch, (time_of(block, i) - block->projected) * net->batch };
+        return net->rows[at];
+    return (KilnCpuStepRows){ 0, net->batch, at * net->batch };
 }
 
 static void
@@ -422,14 +434,15 @@ state_operand(const KilnCpuRecurrent *net, uint32_t i, int64_t direction)
     return state ? state + direction * net->batch * net->hidden : NULL;
 }
 
-/* Finds the rows of each step of @block, and brings their inputs together. Returns their number. */
+/* Finds the rows of each step that is projected, and brings their inputs together. Returns their
+ * number. Without a row that is left out, all is as it is without lengths, down to the bits. */
 static int64_t
 choose_rows(const Block *block, const float *x)
 {
     const KilnCpuRecurrent *net = block->net;
     int64_t n = 0;
-    for (int64_t i = block->begin; i < block->end; i++) {
-        const int64_t time = time_of(block, i);
+    for (int64_t i = 0; i < net->block; i++) {
+        const int64_t time = block->projected + i;
         KilnCpuStepRows rows = { 0, 0, n };
         for (int64_t b = 0; b < net->batch; b++) {
             if (block->lengths[b] <= time)
@@ -437,7 +450,7 @@ choose_rows(const Block *block, const float *x)
             rows.first = rows.end > 0 ? rows.first : b;
             rows.end = b + 1;
         }
-        net->rows[i - block->begin] = rows;
+        net->rows[i] = rows;
         copy_units(net->chosen + n * net->input, x + (time * net->batch + rows.first) * net->input,
                    (rows.end - rows.first) * net->input);
         n += rows.end - rows.first;
@@ -450,24 +463,16 @@ static void
 project(const Block *block, const float *x)
 {
     const KilnCpuRecurrent *net = block->net;
-    const int threads = net->args->threads;
     KilnCpuGemm product = net->inputs;
     KilnCpuGemmArgs args = { .a = x + block->projected * net->batch * net->input,
                              .b = net->packed + block->direction * net->direction_bytes,
                              .out = net->projected,
                              .bias = net->bias,
                              .scratch = net->gemm_scratch,
-                             .threads = threads };
+                             .threads = net->args->threads };
     if (block->lengths) {
         product.m = choose_rows(block, x);
         args.a = net->chosen;
-        /* Fewer rows may be computed in another way, for which there is less scratch. */
-        if (kiln_cpu_gemm_scratch_size(&product, threads) >
-            kiln_cpu_gemm_scratch_size(&net->inputs, threads)) {
-            const int64_t rest = (net->inputs.m - product.m) * net->input;
-            copy_units(net->chosen + product.m * net->input, NULL, rest);
-            product.m = net->inputs.m;
-        }
     }
     kiln_cpu_gemm_run(&product, &args);
 }
@@ -526,14 +531,16 @@ kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c
     if (net->hidden == 0 || net->batch == 0)
         return;
     net->args = args;
-    int64_t used = divide_scratch(net, args->scratch, args->threads);
+    float *rest = (float *)args->scratch + divide_scratch(net, args->scratch);
     net->packed = args->packed;
     if (!net->packed) {
-        Packing packing = { net, (float *)args->scratch + used,
-                            ceil_div((int64_t)kiln_cpu_net_packed(net), PACK_BYTES) };
+        const int64_t bytes = (int64_t)kiln_cpu_net_packed(net);
+        Packing packing = { net, rest, ceil_div(bytes, PACK_BYTES) };
         kiln_cpu_parallel(packing.slices, args->threads, pack_slice, &packing);
         net->packed = packing.packed;
+        rest += bytes / 4;
     }
+    net->gemm_scratch = rest;
     float *all_c = y_c ? operand(net, y_c) : NULL;
     const bool lengths = operand(net, net->first_in + 4) != NULL;
     for (int64_t d = 0; d < net->directions; d++) {

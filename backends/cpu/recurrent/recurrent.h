@@ -61,15 +61,18 @@ typedef struct {
  * @defaults, steps first, no clip. */
 bool kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
 
-/** Fills in shapes and the product of the inputs, whose weights have @form. */
+/** Fills in shapes and the product of the inputs, whose weights have @form. If that is
+ * KILN_CPU_GEMM_BEST, they have the best one for all rows of a block. */
 KilnCpuRecurrent kiln_cpu_net_new(const KilnInstr *instr, int64_t gates, KilnCpuGemmForm form);
 
 /** Adds a stage to each step; its gates follow those of the stages before. */
 void kiln_cpu_net_add(KilnCpuRecurrent *net, KilnCpuStage code);
 
+/** Bytes of packed weights: a multiple of a line. */
 size_t kiln_cpu_net_packed(const KilnCpuRecurrent *net);
 void kiln_cpu_net_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
                           KilnSlice slice);
+/** Bytes of scratch for a run with any lengths. Weights that are packed there come on top. */
 size_t kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads);
 
 /** Runs all directions. @y_c is the index of the operand for the last cells; 0: none. */
