@@ -138,6 +138,29 @@ KILN_INFER(dynamic_quantize_linear)
 
 /* --- products with weights of few bits --- */
 
+enum {
+    NBITS_COLUMNS = 32, /* a packed form may have so many columns more, which fill up a panel */
+    NBITS_HEAD = 8,     /* bytes of a scale and a zero point in it, at most */
+    NBITS_WORD = 4      /* bytes of the words that it keeps the numbers of a block in */
+};
+
+/* Kernels count the bytes of their packed form without asking whether they can be counted. */
+static gboolean
+check_nbits_packed(const KilnAttrs_matmul_nbits *attrs, GError **error)
+{
+    const int64_t blocks = (attrs->K - 1) / attrs->block_size + 1;
+    const int64_t words = (attrs->block_size * attrs->bits - 1) / (8 * NBITS_WORD) + 1;
+    int64_t bytes;
+    if (!__builtin_mul_overflow(blocks * (NBITS_HEAD + NBITS_WORD * words),
+                                attrs->N + NBITS_COLUMNS, &bytes))
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_INVALID,
+                      "expected packed weights of less than 2^63 bytes, found K=%" G_GINT64_FORMAT
+                      ", N=%" G_GINT64_FORMAT ", bits=%" G_GINT64_FORMAT
+                      " and block_size=%" G_GINT64_FORMAT,
+                      attrs->K, attrs->N, attrs->bits, attrs->block_size);
+}
+
 static gboolean
 check_nbits(const KilnAttrs_matmul_nbits *attrs, GError **error)
 {
@@ -147,14 +170,15 @@ check_nbits(const KilnAttrs_matmul_nbits *attrs, GError **error)
     if (attrs->K < 1 || attrs->N < 1 || attrs->block_size < 1 || attrs->K > INT32_MAX ||
         attrs->N > INT32_MAX || attrs->block_size > INT32_MAX)
         return kiln_throw(error, KILN_ERROR_INVALID,
-                          "expected K, N and block_size of 1 or more, found %" G_GINT64_FORMAT
-                          ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
+                          "expected K, N and block_size from 1 to 2147483647, found "
+                          "%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
                           attrs->K, attrs->N, attrs->block_size);
-    return attrs->block_size * attrs->bits % 8 == 0 ||
-           kiln_throw(error, KILN_ERROR_INVALID,
-                      "block_size: expected whole bytes, found %" G_GINT64_FORMAT
-                      " times %" G_GINT64_FORMAT " bits",
-                      attrs->block_size, attrs->bits);
+    if (attrs->block_size * attrs->bits % 8 != 0)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "block_size: expected whole bytes, found %" G_GINT64_FORMAT
+                          " times %" G_GINT64_FORMAT " bits",
+                          attrs->block_size, attrs->bits);
+    return check_nbits_packed(attrs, error);
 }
 
 /* An operand that may be absent has elements of @dtypes and the @rank dims at @dims. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul_nbits of the cpu target: against the reference, and with the bits of a product with the
  * floats that the weights stand for. */
+#include "backends/cpu/gemm/gemm.h"
 #include "graph/kiln-types.h"
 #include "graph/type.h"
 #include "ir/instr.h"
@@ -91,6 +92,35 @@ has_the_bits_of_floats(const Problem *p)
                  (int)p->m, (int)p->bits, (int)p->zeros);
     cpu_free(x);
     cpu_free(y);
+}
+
+/* The bound that the shape function sets on the bytes of the packed form holds
+ * (graph/infer/quant.c).
+ */
+Test(cpu_nbits, packed_forms_have_no_more_bytes_than_the_graph_counts)
+{
+    static const KilnGemmZeros zeros[] = { KILN_GEMM_ZEROS_MIDDLE, KILN_GEMM_ZEROS_U8,
+                                           KILN_GEMM_ZEROS_F32 };
+    static const int64_t extents[] = { 1, 15, 33, 70, 1000001, INT32_MAX };
+    static const int64_t blocks[] = { 4, 12, 40, 1024, 1073741824 };
+    for (int i = 0; i < 270; i++) {
+        const int64_t n = extents[i % 6], block = blocks[i / 6 % 5],
+                      bits = INT64_C(2) << i / 30 % 3;
+        for (int64_t k = 1; k <= 10000; k += 3333) {
+            const int64_t most =
+                (n + 32) * ((k - 1) / block + 1) * (8 + 4 * ((block * bits - 1) / 32 + 1));
+            KilnCpuGemm gemm = kiln_cpu_gemm_dense(1, n, k);
+            gemm.b_storage = KILN_GEMM_NBITS;
+            gemm.nbits = (KilnGemmNbits){ block, (int)bits, zeros[i / 90] };
+            const int64_t bytes = kiln_cpu_gemm_nbits_size(&gemm);
+            cr_assert(bytes > 0 && bytes <= most, "%d %d, %d bits, blocks of %d: %g", (int)n,
+                      (int)k, (int)bits, (int)block, (double)bytes);
+        }
+    }
+    KilnCpuGemm last = kiln_cpu_gemm_dense(1, 870000000, 870000000); /* the graph takes it */
+    last.b_storage = KILN_GEMM_NBITS;
+    last.nbits = (KilnGemmNbits){ 1, 8, KILN_GEMM_ZEROS_F32 };
+    cr_assert(kiln_cpu_gemm_nbits_size(&last) >= INT64_C(870000000) * 870000000 * 12);
 }
 
 static const KilnDType zeros_of[] = { NO_ZEROS, KILN_DTYPE_u8, KILN_DTYPE_f32 };

@@ -327,7 +327,14 @@ Test(onnx_contrib_wrong, blocks)
           { "f2,40;u7,3,8;f7,3;u", nbits, SHAPE, "operand 3: expected rank 1 to 3, found u8[]" },
           { "f2,40;u7,3,8;f7,3;f20", nbits, SHAPE, "operand 3: expected [21], found f32[20]" },
           { "f2,40;u7,3,8;f7,3;;i41", nbits, SHAPE, "operand 4: expected [40], found i32[41]" },
-          { "f2,40;u7,3,8;f7,3;;;f1", nbits, SHAPE, "operand 5: expected [7], found f32[1]" });
+          { "f2,40;u7,3,8;f7,3;;;f1", nbits, SHAPE, "operand 5: expected [7], found f32[1]" },
+          { "f2,40;u7,3,8;f7,3", "K=3000000000 N=7 bits=4 block_size=16", INVALID,
+            "expected K, N and block_size from 1 to 2147483647, found 3000000000, 7 and 16" },
+          { "f2,40;u7,3,8;f7,3", "K=40 N=0 bits=4 block_size=16", INVALID,
+            "expected K, N and block_size from 1 to 2147483647, found 40, 0 and 16" },
+          { "f2,1300000000;u1300000000,1300000000,1;f1300000000,1300000000",
+            "K=1300000000 N=1300000000 bits=8 block_size=1", INVALID,
+            "expected packed weights of less than 2^63 bytes, found K=1300000000" });
     CHECK("GatherBlockQuantized",
           { "u9,32;l3;f8,4", "bits=4 block_size=16", SHAPE,
             "operand 2: expected [9,4], found f32[8,4]" },

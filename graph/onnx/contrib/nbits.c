@@ -64,8 +64,8 @@ read_attrs(KilnOnnxCall *call, Blocks *b, GError **error)
     if (b->k < 1 || b->n < 1 || b->block < 1 || b->k > INT32_MAX || b->n > INT32_MAX ||
         b->block > INT32_MAX)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                               "expected K, N and block_size of 1 or more, found %" G_GINT64_FORMAT
-                               ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
+                               "expected K, N and block_size from 1 to 2147483647, found "
+                               "%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
                                b->k, b->n, b->block);
     b->blocks = (b->k + b->block - 1) / b->block;
     if (b->bits != 2 && b->bits != 4 && b->bits != 8)
