@@ -57,6 +57,14 @@ class Flow(CliTest):
                 for data in sets:
                     self.run_set(program, names, data)
 
+    def test_searches_of_no_samples(self):
+        for case, shapes, tokens in (("ends", ("x=0x3",), "0,3,6"), ("scores", ("x=0x3",), "0,3,6"), ("texts", ("x=0x3",), "0,2,8"),
+                                     ("speech", ("x=0x2x3", "d=0x2"), "0,3,9")):
+            for options in WAYS:
+                with self.subTest(case=case, options=options):
+                    out = self.kiln("run", CASES / f"search_{case}/model.onnx", *(f"--shape={shape}" for shape in shapes), "--random", "1", *options)
+                    self.assertIn(f"y: i32[{tokens}]", out)
+
     def test_texts_and_exported_models_run(self):
         for path, names, sets in self.models():
             for suffix in ("kiln", "onnx"):

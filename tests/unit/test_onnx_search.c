@@ -198,6 +198,8 @@ pair_of(const char *op, const char *inputs, const char *outputs, const Pair *pai
     onnx_input(graph, "e", ONNX_I32, "B,0");
     onnx_input(graph, "w", ONNX_I64, "B,S");
     onnx_input(graph, "sound", ONNX_F32, "B,4,S");
+    onnx_input(graph, "silence", ONNX_F32, "0,4,S");
+    onnx_input(graph, "nobody", ONNX_I32, "0,1");
     onnx_input(graph, "n", ONNX_I32, "1");
     onnx_input(graph, "m", ONNX_I32, "2");
     onnx_input(graph, "f", ONNX_F32, "1");
@@ -346,7 +348,12 @@ Test(onnx_search, speech)
     returns(speech_of("sound,n,,n,n,,,,,,x,two,,,f", "y", NULL), " = loop(");
     returns(speech_of("sound,n,,n,n,,,,,,x,n", "y", onnx_int("beginning_timestamp_token_id", 3)),
             " = arg_max(");
+    returns(speech_of("sound,n,,n,n,,,,,,x,n", "y",
+                      onnx_int("beginning_timestamp_token_id", INT32_MAX)),
+            " = arg_max(");
     returns(speech_of("sound,n,,n,n,,,,,,x", "y,,,,p", onnx_int("no_speech_token_id", 3)),
+            " = softmax(");
+    returns(speech_of("silence,n,,n,n,,,,,,nobody", "y,,,,p", onnx_int("no_speech_token_id", 3)),
             " = softmax(");
     refused(speech_of("sound,n,,n,n,,,,,,x", "y,,,q", NULL), "cross_qk");
     refused(speech_of("sound,n,,n,n,,,,,,x", "y", onnx_int("decoder_output_cross_qk", 1)),
@@ -360,7 +367,14 @@ Test(onnx_search, speech)
 Test(onnx_search, speech_that_is_wrong)
 {
     wrong(speech_of("sound,n,,n,n,,,,,,x,one", "y", NULL), KILN_ERROR_INVALID,
-          "beginning_timestamp_token_id: expected 1 or more beside logits_processor=1, found -1");
+          "beginning_timestamp_token_id: expected 1 to 2147483647 where logits_processor may be 1, "
+          "found -1");
+    wrong(speech_of("sound,n,,n,n,,,,,,x,one", "y",
+                    onnx_int("beginning_timestamp_token_id", INT64_MAX)),
+          KILN_ERROR_INVALID, "may be 1, found 9223372036854775807");
+    wrong(speech_of("sound,n,,n,n,,,,,,x,n", "y",
+                    onnx_int("beginning_timestamp_token_id", INT64_C(1) << 31)),
+          KILN_ERROR_INVALID, "may be 1, found 2147483648");
     wrong(speech_of("sound,n,,n,n", "y", NULL), KILN_ERROR_INVALID,
           "decoder_start_token_id: expected 0 or more, found -1");
     wrong(speech_of("sound,n,,n,n,,,,,,x", "y,,,,p", NULL), KILN_ERROR_INVALID,

@@ -134,18 +134,26 @@ scores_of_open(const Beams *b, const KilnOnnxSteps *s, KilnValue *scores, KilnVa
     return kiln_onnx_step_where(s, done, zero, by_sample(b, s, scores));
 }
 
+/* @scores, f32[rows, words], as [batch, beams * words]. */
+static KilnValue *
+of_samples(const Beams *b, const KilnOnnxSteps *s, KilnValue *scores, KilnValue *words)
+{
+    KilnValue *batch = kiln_onnx_step_extents(s, b->search.prompt, 0);
+    KilnValue *all = kiln_onnx_step_mul(s, b->search.beams, words);
+    return kiln_onnx_step_reshape_to(s, scores, kiln_onnx_step_concat(s, batch, all, 0));
+}
+
 /* Finds the candidates by @scores, f32[rows, words]. */
 static gboolean
 find_candidates(const Beams *b, const KilnOnnxSteps *s, KilnValue *scores, State *state,
                 Candidates *out)
 {
     const KilnOnnxExtent column[] = { KILN_ONNX_NUMBER(-1), KILN_ONNX_NUMBER(1) };
-    const KilnOnnxExtent flat[] = { KILN_ONNX_DIM(state->sums, 0), KILN_ONNX_NUMBER(-1) };
     KilnValue *words = kiln_onnx_step_extent(s, scores, 1);
     scores = kiln_onnx_step_add(s, scores, kiln_onnx_step_reshape(s, state->sums, column, 2));
     if (b->steps && !(state->scores = scores_of_open(b, s, scores, state->done)))
         return FALSE;
-    scores = scores ? kiln_onnx_step_reshape(s, scores, flat, 2) : NULL;
+    scores = of_samples(b, s, scores, words);
     KilnValue *best =
         kiln_onnx_step_greatest_of(s, scores, kiln_onnx_step_mul_number(s, b->search.beams, 2));
     if (!best)
@@ -403,22 +411,23 @@ loop_on(const Beams *b, const KilnOnnxSteps *s, State *state)
 
 /* --- what the node says --- */
 
-/* Fails where a run, or the model, wants timestamps without saying which words they are. */
+/* Fails where a run, or the model, wants timestamps without saying which words they are. Words have
+ * 32 bits. */
 static gboolean
 check_timestamps(const Beams *b, GError **error)
 {
     const KilnOnnxCall *call = b->search.call;
     const KilnValue *kind = b->search.timestamps.kind;
     const int64_t first = b->search.timestamps.first_timestamp;
-    if (first > 0)
+    if (first > 0 && first <= INT32_MAX)
         return TRUE;
-    if (!kind->known || kind->extents)
+    if (first < 1 && (!kind->known || kind->extents))
         return kiln_onnx_unsupported(
             call, error,
             "logits_processor that a run decides without beginning_timestamp_token_id");
     return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                           "beginning_timestamp_token_id: expected 1 or more beside "
-                           "logits_processor=1, found %" G_GINT64_FORMAT,
+                           "beginning_timestamp_token_id: expected 1 to 2147483647 where "
+                           "logits_processor may be 1, found %" G_GINT64_FORMAT,
                            first);
 }
 
@@ -501,9 +510,10 @@ set_no_speech(const Beams *b, const KilnOnnxSteps *s, KilnValue *scores)
     KilnValue *p = kiln_onnx_step1(s, KILN_OP_softmax, &softmax, scores);
     KilnValue *word = kiln_onnx_scalar(s->call, "no_speech", KILN_DTYPE_i64, (double)b->no_speech);
     KilnValue *first = kiln_onnx_scalar(s->call, "first", KILN_DTYPE_i64, 0);
-    const KilnOnnxExtent extents[] = { KILN_ONNX_DIM(b->search.prompt, 0), KILN_ONNX_NUMBER(-1) };
+    KilnValue *batch = kiln_onnx_step_extents(s, b->search.prompt, 0);
+    KilnValue *shape = kiln_onnx_step_concat(s, batch, b->search.beams, 0);
     p = kiln_onnx_step_gather(s, p, word, 1);
-    p = kiln_onnx_step_gather(s, p ? kiln_onnx_step_reshape(s, p, extents, 2) : NULL, first, 1);
+    p = kiln_onnx_step_gather(s, kiln_onnx_step_reshape_to(s, p, shape), first, 1);
     return set_scores(b, s, NO_SPEECH, p);
 }
 

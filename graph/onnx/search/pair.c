@@ -231,7 +231,8 @@ keep_encoded(KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnValue *mask, Ki
 {
     KilnArena *arena = search->call->import->module->arena;
     KilnValue *all[] = { kiln_onnx_operand(search->call, 0), mask, hidden };
-    KilnValue *const *before = all + (reads_source(search) ? 0 : mask ? 1 : 2);
+    const bool is_speech = search->model == KILN_ONNX_SEARCH_SPEECH;
+    KilnValue *const *before = all + (reads_source(search) ? 0 : is_speech ? 2 : 1);
     search->before = kiln_arena_new0(arena, KilnValue *, search->n_before + 1);
     search->behind = kiln_arena_new0(arena, KilnValue *, search->n_behind + 1);
     for (uint32_t i = 0; i < search->n_before; i++) {
@@ -253,6 +254,8 @@ kiln_onnx_pair_begin(KilnOnnxSearch *search, const KilnOnnxSteps *s, KilnOnnxSea
     KilnValue *source = kiln_onnx_operand(search->call, 0), *mask = NULL;
     if (search->model == KILN_ONNX_SEARCH_TEXTS)
         mask = search->attention_mask ? search->attention_mask : mask_of(search, s, source);
+    if (search->model == KILN_ONNX_SEARCH_TEXTS && !mask)
+        return NULL;
     KilnValue *inputs[MOST_NAMES] = { source, mask ? mask : search->prompt, search->prompt };
     g_autofree KilnValue **outputs = g_new0(KilnValue *, search->encoder->outputs->len + 1);
     state->tokens = kiln_onnx_search_rows(search, s, search->prompt);
