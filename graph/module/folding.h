@@ -51,8 +51,8 @@ bool kiln_function_is_fold(const KilnFunction *function);
 bool kiln_argument_is_fixed(const KilnArgument *argument);
 /** The same for any value. */
 bool kiln_value_is_fixed(const KilnValue *value);
-/** The same for operand @i of @node, a node of the entry: the functions of branches and loops get
- * all that they read from around them as inputs, which vary. */
+/** The same for operand @i of @node, a node of the entry. Functions of branches and loops get all
+ * that they read from around them as inputs, which vary. */
 bool kiln_operand_is_fixed(const KilnNode *node, uint32_t i);
 
 /** The inputs of the model (KilnArgument*): the arguments of the signature if something was folded,

@@ -7,8 +7,8 @@
 
 /** True if a type in @function, or in a subgraph of it, has an expression. */
 bool kiln_function_is_open(const KilnFunction *function);
-/** Writes the number at the hints beside the expression of each dim in @function and its subgraphs,
- * and of the values around @function that it reads. Expressions stay. Call
+/** Writes the number at the hints beside the expression of each dim in @function and its subgraphs.
+ * The dims of values around @function that it reads get theirs, too. Expressions stay. Call
  * kiln_function_leave_hints() before anything else takes these numbers for facts. */
 void kiln_function_stand_at_hints(KilnFunction *function);
 /** Takes the numbers out of all types that have expressions. @function must still read all values

@@ -98,8 +98,8 @@ void kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *he
                               KilnSlice slice);
 bool kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t bytes);
 
-/** The bytes of a B of few bits in its packed form (gemm_nbits.h), which is the only one that a run
- * reads. It is straight. They follow from B alone. */
+/** The bytes of a B of few bits in its packed form (gemm_nbits.h). They follow from B alone. A run
+ * reads such a B in no other form. Its panels are those of the straight form. */
 int64_t kiln_cpu_gemm_nbits_size(const KilnCpuGemm *gemm);
 void kiln_cpu_gemm_nbits_pack(const KilnCpuGemm *gemm, const KilnGemmNbitsSource *source,
                               void *packed, KilnSlice slice);

@@ -21,15 +21,13 @@ enum {
     KILN_GEMM_NARROW_ROWS = 4, /* more rows reuse an element of b: it is packed as a float */
 };
 
-/* How a side is stored: as floats, in 16 bits that become floats when they are loaded, or as floats
-   in 28 bits, or as numbers of few bits in blocks. The last two are for packed sides that few rows
-   read (gemm_exact.h, gemm_nbits.h). */
+/* How a side is stored. EXACT and NBITS are for packed sides (gemm_exact.h, gemm_nbits.h). */
 typedef enum {
     KILN_GEMM_F32,
-    KILN_GEMM_BF16,
+    KILN_GEMM_BF16, /* becomes floats when it is loaded, as F16 does */
     KILN_GEMM_F16,
-    KILN_GEMM_EXACT,
-    KILN_GEMM_NBITS,
+    KILN_GEMM_EXACT, /* floats in 28 bits, for few rows */
+    KILN_GEMM_NBITS, /* numbers of few bits in blocks; `unpack` makes floats for many rows */
     KILN_GEMM_STORAGES
 } KilnGemmStorage;
 

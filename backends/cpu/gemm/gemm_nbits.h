@@ -12,8 +12,9 @@
  *     zero points    f32 or u8, or nothing: then they are the middle of the range
  *     words          32 bits, with the numbers of 32 / bits steps, the first in the lowest bits
  *
- * The last word of a block, the last block and the columns behind the last are filled with zeros.
- * So a place depends on the extents of the weights and on the width of a panel alone. */
+ * Zeros fill up the last word of a block and the columns behind the last one. The last block has
+ * all its steps, also those behind the depth. So a place depends on the extents of the weights and
+ * on the width of a panel alone. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_NBITS_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_NBITS_H
 

@@ -86,8 +86,7 @@ finish_row(const Product *p, int64_t row, int64_t first, int64_t n, char *sums)
     }
 }
 
-/* The same for windows @first … of channels from @x on. A row of the panel is a tap of a channel.
- */
+/* As fill_panel(), from windows @first … of channels from @x on. A row of the panel is a tap. */
 static void
 fill_windows(const Product *p, const double *x, int64_t first, int64_t n, double *panel)
 {

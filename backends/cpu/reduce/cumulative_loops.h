@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of cumulative.h in plain C. Lines side by side take each step as
- * vectors. Rows take their steps one by one, a few rows at a time, so that no addition waits for
- * the one before. Each instruction set has a file that includes this once and defines CUMULATIVES,
- * the name of the table. */
+/* The loops of cumulative.h in C that compilers make vectors of, and in intrinsics where AVX-512
+ * widens f32. Lines side by side take each step as vectors. Rows take their steps one by one. A few
+ * rows do so at a time, so that no addition waits for the one before. Each instruction set has a
+ * file that includes this once and defines CUMULATIVES, the name of the table. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_CUMULATIVE_LOOPS_H
 

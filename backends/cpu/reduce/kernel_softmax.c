@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax and log_softmax in f32: along rows where the axis is the innermost dim, else along
  * columns, with the same bits. Short rows are turned into columns first. Vectors go over several
- * rows where few columns lie side by side. Every element is read for
- * the last time before it is written.
+ * rows where few columns lie side by side. Every element is read for the last time before it is
+ * written.
  * Operands: result, data. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"

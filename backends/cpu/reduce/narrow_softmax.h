@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax along columns of which fewer lie side by side than a vector has lanes, as behind the last
- * product of attention whose heads are mixed. One file per instruction set includes this.
+/* Softmax along columns of which at most KILN_CPU_NARROW lie side by side. Attention whose heads
+ * are mixed has such columns behind its last product. One file per instruction set includes this.
  *
  * Rows follow each other without a gap, so vectors go over several of them. LANES rows of @width
  * floats are a period: whole vectors. Float j of it belongs to column j % width and lane j / width,
