@@ -277,7 +277,7 @@ Test(onnx_fused, weights_that_are_refused)
                 BITS "  %z = unknown(%a, %b, %s) {op_type=\"MatMulNBits\", "
                      "domain=\"com.microsoft\", reason=\"bits=3\"} : f32[*]\n  return %z\n}\n");
     onnx_expect_error(graph_of_bits("a,b,s", 4, 0), 17, KILN_ERROR_INVALID,
-                      "expected K, N and block_size of 1 or more, found 32, 4 and 0");
+                      "expected K, N and block_size from 1 to 2147483647, found 32, 4 and 0");
     onnx_expect_error(graph_of_bits("a,b,s", 4, 8), 17, KILN_ERROR_SHAPE,
                       "operand 1: expected [4,4,4], found u8[4,2,8]");
 }
