@@ -71,6 +71,7 @@ nbits_bytes(const uint8_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)));
 }
+#define NBITS_STEPS 8
 #include "backends/cpu/gemm/gemm_nbits_tile.h"
 
 /* What one vector of a panel's row takes from one run. */

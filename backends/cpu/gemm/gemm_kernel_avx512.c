@@ -83,6 +83,7 @@ nbits_bytes(const uint8_t *p)
 }
 
 #define NBITS_CENTRED(x, shift) nbits_centred(x, shift)
+#define NBITS_STEPS 8
 #include "backends/cpu/gemm/gemm_nbits_tile.h"
 
 /* What one vector of a panel's row takes from one run. */

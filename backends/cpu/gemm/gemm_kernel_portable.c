@@ -86,6 +86,7 @@ nbits_bytes(const uint8_t *p)
 {
     return (V){ p[0], p[1], p[2], p[3] };
 }
+#define NBITS_STEPS 1
 #include "backends/cpu/gemm/gemm_nbits_tile.h"
 
 static void

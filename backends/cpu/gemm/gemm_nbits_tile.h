@@ -8,6 +8,7 @@
  *     nbits_numbers(x, shift, bits)   @bits bits of each lane from bit @shift on, as floats
  *     nbits_bytes(p)                  VW bytes as floats
  *     NBITS_CENTRED(x, shift)         the same of 4 bits less 8, where that takes less; or nothing
+ *     NBITS_STEPS                     how many steps of a word have code of their own, at most
  *
  * The tile sums in the order of tile(), where blocks and blocks of depth have whole words. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_NBITS_TILE_H
@@ -94,7 +95,22 @@ nbits_add(NbitsSums *sums, V w, const float *a, const int v, const int first, co
         sums->v[v][first + i] = V_FMA(V_SET1(a[i]), w, sums->v[v][first + i]);
 }
 
-/* A whole word of steps. */
+/* @n steps of the words @x from step @first on, which is a multiple of kind.sums. */
+ALWAYS_INLINE void
+nbits_group(NbitsSums *sums, const NbitsHead *head, const WORDS *x, const float *a, int first,
+            const int n, const NbitsKind kind)
+{
+    UNROLLED
+    for (int s = 0; s < n; s++) {
+        UNROLLED
+        for (int v = 0; v < kind.vectors; v++)
+            nbits_add(sums, nbits_weights(head, x[v], v, (first + s) * kind.bits, kind),
+                      a + (first + s) * kind.rows, v, s % kind.sums * kind.rows, kind);
+    }
+}
+
+/* A whole word of steps. Where all have code of their own, that is fast. It is much, too, so rare
+ * kinds have code for a few. */
 ALWAYS_INLINE void
 nbits_word(NbitsSums *sums, const NbitsHead *head, const char *words, const float *a,
            const NbitsKind kind)
@@ -106,13 +122,16 @@ nbits_word(NbitsSums *sums, const NbitsHead *head, const char *words, const floa
     __builtin_prefetch(words + KILN_GEMM_NBITS_AHEAD, 0, 2);
     if (kind.vectors * NBITS_BYTES > 64)
         __builtin_prefetch(words + KILN_GEMM_NBITS_AHEAD + 64, 0, 2);
-    UNROLLED
-    for (int s = 0; s < KILN_GEMM_WORD_BITS / kind.bits; s++) {
-        UNROLLED
-        for (int v = 0; v < kind.vectors; v++)
-            nbits_add(sums, nbits_weights(head, x[v], v, s * kind.bits, kind), a + s * kind.rows, v,
-                      s % kind.sums * kind.rows, kind);
+    const int steps = KILN_GEMM_WORD_BITS / kind.bits;
+    const int most = kind.vectors == 1 ? 1 : kind.bits == 2 ? 4 : NBITS_STEPS;
+    const int group = MIN(steps, MAX(most, kind.sums));
+    if (group == steps) {
+        nbits_group(sums, head, x, a, 0, steps, kind);
+        return;
     }
+    LOOPED
+    for (int first = 0; first < steps; first += group)
+        nbits_group(sums, head, x, a, first, group, kind);
 }
 
 /* The first @steps steps behind @first of a word. */
@@ -120,6 +139,7 @@ ALWAYS_INLINE void
 nbits_some(NbitsSums *sums, const NbitsHead *head, const NbitsPart *part, const float *a,
            int64_t steps, const NbitsKind kind)
 {
+    LOOPED
     for (int64_t s = 0; s < steps; s++) {
         UNROLLED
         for (int v = 0; v < kind.vectors; v++) {
@@ -214,10 +234,13 @@ tile_nbits(const KilnGemmTile *t)
         tile_of_bits(t, 2, false);
         break;
     case 4:
-        if (t->nbits->zeros == KILN_GEMM_ZEROS_MIDDLE)
+#ifdef NBITS_CENTRED
+        if (t->nbits->zeros == KILN_GEMM_ZEROS_MIDDLE) {
             tile_of_bits(t, 4, true);
-        else
-            tile_of_bits(t, 4, false);
+            break;
+        }
+#endif
+        tile_of_bits(t, 4, false);
         break;
     default:
         tile_of_bits(t, 8, false);

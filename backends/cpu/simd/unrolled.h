@@ -18,4 +18,11 @@
 #define EACH_BY_ITSELF _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #endif
 
+/* Stands in front of a loop of few steps that is to stay a loop. */
+#if defined(__clang__)
+#define LOOPED _Pragma("clang loop unroll(disable)")
+#else
+#define LOOPED _Pragma("GCC unroll 1")
+#endif
+
 #endif
