@@ -130,7 +130,8 @@ write_initializer(const KilnOnnxExport *export_, const KilnNode *node, GByteArra
     return kiln_onnx_append(out, GRAPH_INITIALIZER, tensor, error);
 }
 
-/* ONNX itself has no products with weights of few bits: ONNX Runtime does. */
+/* ONNX itself has no products with weights of few bits: ONNX Runtime does. Only those are left that
+ * kiln_onnx_state_nbits() cannot say with other operators. */
 static gboolean
 write_contrib(KilnOnnxExport *export_, GByteArray *message, GError **error)
 {
@@ -481,11 +482,12 @@ kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "an ONNX file holds one function, the module has %u",
                           module->functions->len);
-    bool quantized = kiln_onnx_has_quantized(entry);
-    if (!has_decomposable(entry) && !quantized)
+    const bool quantized = kiln_onnx_has_quantized(entry), packed = kiln_onnx_has_nbits(entry);
+    if (!has_decomposable(entry) && !quantized && !packed)
         return export_entry(entry, out, error);
     g_autoptr(KilnModule) clone = kiln_module_clone(module);
     KilnFunction *copy = kiln_module_entry(clone);
     return (!quantized || kiln_onnx_state_quantization(copy, error)) &&
-           decompose_all(copy, error) && export_entry(copy, out, error);
+           (!packed || kiln_onnx_state_nbits(copy, error)) && decompose_all(copy, error) &&
+           export_entry(copy, out, error);
 }

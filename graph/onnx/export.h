@@ -42,6 +42,13 @@ bool kiln_onnx_has_quantized(const KilnFunction *function);
  * stored integers. */
 gboolean kiln_onnx_state_quantization(KilnFunction *function, GError **error);
 
+/** True if @function or a subgraph has a product with packed weights. */
+bool kiln_onnx_has_nbits(const KilnFunction *function);
+/** Rewrites products with packed weights in @function to dequantize_linear and matmul. They stay
+ * where their weights are no literals of bytes. KILN_ERROR_UNSUPPORTED if ONNX Runtime does not
+ * take the blocks of one that stays. */
+gboolean kiln_onnx_state_nbits(KilnFunction *function, GError **error);
+
 /** Sets KILN_ERROR_UNSUPPORTED, naming the node. Always FALSE. */
 gboolean kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error);
 

@@ -89,6 +89,41 @@ class PackedWeights(CliTest):
         self.assertLess((self.dir / "product.onnx").stat().st_size, ROWS * COLUMNS)
         self.kiln("run", "product.onnx", "-i", "x=x.npy", "--expect", "want", "--rtol", "0", "--atol", "0")
 
+    def test_packed_products(self):
+        """They are exported as operators of ONNX itself, for any size of blocks. Weights of two products are written once."""
+        for bits, block, depth, zeros in ((2, 4, 10, True), (2, 12, 30, False), (4, 4, 11, True), (4, 12, 32, False),
+                                          (4, 32, 20, True), (8, 3, 7, True), (8, 16, 32, False)):
+            columns, blocks = 5, -(-depth // block)
+            row = -(-blocks * bits // 8)
+            points = f"u8[{columns},{row}]"
+            weights = f"u8[{columns},{blocks},{block * bits // 8}]"
+            literals = [(13 * i + i // 3) & 255 for i in range(columns * blocks * block * bits // 8)]
+            attrs = f"{{K={depth}, N={columns}, bits={bits}, block_size={block}}}"
+            model = self.write("packed.kiln", f"""graph @f(%x: f32[3,{depth}], %c: f32[{columns}]) {{
+  %w = const @w : {weights}
+  %s = const @s : f32[{columns},{blocks}]
+  {f"%z = const @z : {points}" if zeros else ""}
+  %a = matmul_nbits(%x, %w, %s, {"%z" if zeros else "_"}, %c) {attrs} : f32[3,{columns}]
+  %b = matmul_nbits(%x, %w, %s{", %z" if zeros else ""}) {attrs} : f32[3,{columns}]
+  return %a, %b
+}}
+constants {{
+  @w = {literals} : {weights}
+  @s = {[2.0 ** (i % 3 - 1) for i in range(columns * blocks)]} : f32[{columns},{blocks}]
+  {f"@z = {[(37 * i + 5) & 255 for i in range(columns * row)]} : {points}" if zeros else ""}
+}}
+""")
+            self.write("x.npy", npy("<f4", (3, depth), floats(*((i % 7 - 3) / 4 for i in range(3 * depth)))))
+            self.write("c.npy", npy("<f4", (columns,), floats(*range(columns))))
+            inputs = ("-i", "x=x.npy", "-i", "c=c.npy")
+            self.kiln("run", model, *inputs, "--backend", "ref", "--pipeline", "none", "-o", f"want{bits}x{block}")
+            self.kiln("opt", model, "--pipeline", "none", "--emit", "onnx", "-o", "packed.onnx")
+            text = self.kiln("opt", "packed.onnx", "--pipeline", "none")
+            self.assertNotIn("matmul_nbits", text)
+            self.assertEqual(text.count("= dequantize_linear("), 1, text)
+            for options in ((), ("--backend", "ref", "--pipeline", "none")):
+                self.kiln("run", "packed.onnx", *inputs, "--expect", f"want{bits}x{block}", "--rtol", "0", "--atol", "0", *options)
+
     def test_movement(self):
         zeros = bytes(4 * COLUMNS * 4)
         self.write("x.npy", npy("<f4", (COLUMNS, 4), zeros))

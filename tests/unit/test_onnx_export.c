@@ -431,6 +431,81 @@ Test(onnx_export, quantized_types_are_stated)
         cr_expect(strstr(found, lines[i]), "expected %s in\n%s", lines[i], found);
 }
 
+/* A product of @node in a function whose weights are literals, but for a scale, weights and zero
+ * points that a run brings: %r, %b and %p. */
+static KilnModule *
+packed_product(const char *node)
+{
+    g_autofree char *text = g_strdup_printf(
+        "graph @f(%%x: f32[2,5], %%b: u8[2,2,2], %%r: f32[2,2], %%p: u8[2,1], %%c: f32[2], "
+        "%%y: f32[2,20], %%d: u8[2,2,8]) {\n"
+        "  %%w = const @w : u8[2,2,2]\n"
+        "  %%s = const @s : f32[2,2]\n"
+        "  %%z = const @z : u8[2,1]\n"
+        "  %%f = const @f : f32[2,2]\n"
+        "  %%o = %s : f32[2,2]\n"
+        "  return %%o\n"
+        "}\n"
+        "constants {\n"
+        "  @w = [33, 67, 15, 255, 101, 135, 9, 255] : u8[2,2,2]\n"
+        "  @s = [1, 2, 3, 4] : f32[2,2]\n"
+        "  @z = [33, 67] : u8[2,1]\n"
+        "  @f = [1, 2, 3, 4] : f32[2,2]\n"
+        "}\n",
+        node);
+    return parsed(text);
+}
+
+static void
+expect_product(const char *node, const char *const *lines)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModule) module = packed_product(node);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    cr_assert(kiln_onnx_export(module, out, &error), "%s", error ? error->message : "");
+    g_autofree char *found = onnx_imported(g_byte_array_free_to_bytes(g_steal_pointer(&out)));
+    for (; *lines; lines++)
+        cr_expect(strstr(found, *lines), "expected %s in\n%s", *lines, found);
+}
+
+/* A block that is not full is cut off, and the middle of the range is the zero of signed numbers.
+ */
+Test(onnx_export, products_with_packed_weights)
+{
+    expect_product("matmul_nbits(%x, %w, %s) {K=5, N=2, block_size=4}",
+                   (const char *const[]){ "dequantize_linear(%w_1, %s) {block_size=4} : f32[2,5]",
+                                          "perm=[1,0]", "%o = matmul(%x, %transpose) : f32[2,2]",
+                                          NULL });
+    expect_product(
+        "matmul_nbits(%x, %w, %s, %z, %c) {K=5, N=2, block_size=4}",
+        (const char *const[]){ "dequantize_linear(%w_1, %s, %z_1) {block_size=4} : f32[2,5]",
+                               "%o = add(%matmul, %c) : f32[2,2]", NULL });
+}
+
+/* Other weights stay packed for ONNX Runtime, which takes blocks of some sizes. */
+Test(onnx_export, products_with_weights_of_a_run)
+{
+    static const char *const unknown[] = {
+        "matmul_nbits(%x, %b, %s) {K=5, N=2, block_size=4}",
+        "matmul_nbits(%x, %w, %r) {K=5, N=2, block_size=4}",
+        "matmul_nbits(%x, %w, %s, %p) {K=5, N=2, block_size=4}",
+        "matmul_nbits(%x, %w, %s, %f) {K=5, N=2, block_size=4}",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(unknown); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KilnModule) module = packed_product(unknown[i]);
+        g_autoptr(GByteArray) out = g_byte_array_new();
+        cr_assert_not(kiln_onnx_export(module, out, &error), "%s", unknown[i]);
+        cr_expect_str_eq(error->message,
+                         "o (matmul_nbits): expected literal weights and scales with zero points "
+                         "of u8, or a block_size that is a power of two from 16 on; found neither, "
+                         "but block_size=4");
+    }
+    expect_product("matmul_nbits(%y, %d, %s, %f, %c) {K=20, N=2, block_size=16}",
+                   (const char *const[]){
+                       "%o = matmul_nbits(%y, %d, %s, %f, %c) {K=20, N=2, block_size=16}", NULL });
+}
+
 Test(onnx_export, subgraphs_and_absent_operands)
 {
     GByteArray *body = onnx_graph_new("body");
