@@ -2,6 +2,8 @@
 /* matmul_nbits of the cpu target: against the reference, and with the bits of a product with the
  * floats that the weights stand for. */
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/gemm/gemm_nbits.h"
 #include "graph/kiln-types.h"
 #include "graph/type.h"
 #include "ir/instr.h"

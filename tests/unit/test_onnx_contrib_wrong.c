@@ -335,6 +335,9 @@ Test(onnx_contrib_wrong, blocks)
           { "f2,1300000000;u1300000000,1300000000,1;f1300000000,1300000000",
             "K=1300000000 N=1300000000 bits=8 block_size=1", INVALID,
             "expected packed weights of less than 2^63 bytes, found K=1300000000" });
+    CHECK("MatMulBnb4", { "f2,40;u140;f18", "K=40 N=3000000000 block_size=16 quant_type=0", INVALID,
+                          "expected K, N and block_size from 1 to 2147483647, found 40, "
+                          "3000000000 and 16" });
     CHECK("GatherBlockQuantized",
           { "u9,32;l3;f8,4", "bits=4 block_size=16", SHAPE,
             "operand 2: expected [9,4], found f32[8,4]" },

@@ -183,8 +183,8 @@ read_bnb(KilnOnnxCall *call, Bnb *b, GError **error)
     return (b->k >= 1 && b->n >= 1 && b->block >= 1 && b->k <= INT32_MAX && b->n <= INT32_MAX &&
             b->block <= INT32_MAX) ||
            kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                           "expected K, N and block_size of 1 or more, found %" G_GINT64_FORMAT
-                           ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
+                           "expected K, N and block_size from 1 to 2147483647, found "
+                           "%" G_GINT64_FORMAT ", %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
                            b->k, b->n, b->block);
 }
 
