@@ -177,7 +177,8 @@ dft_flops(const KilnInstr *instr, const Count *row)
     (void)row;
     const KilnInstrAttrs_dft *attrs = kiln_instr_attrs(instr, dft);
     const KilnType *out = &kiln_instr_operand(instr, 0)->type;
-    const int64_t extent = MAX(out->dims[attrs->axis], 1), n = attrs->length.v[0];
+    const int64_t extent = MAX(out->dims[attrs->axis], 1);
+    const int64_t n = kiln_ints_at(attrs->length, 0, extent); /* a node may leave it to the data */
     const int64_t lines = elements(instr, 0) / extent / MAX(dim_from_end(instr, 0, 1), 1);
     int64_t stages = 1;
     while (n >> stages > 0)

@@ -3,6 +3,7 @@
  * operator has a row in tests/random/random_rows.def, or a reason why it has none. */
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "ir/target.h"
 #include "tests/random/random_rows.h"
 #include "tests/random/subject.h"
 
@@ -45,7 +46,7 @@ Test(random_rows, every_row_is_of_an_operator)
     }
 }
 
-/* The graph of a row has its operator, and runs. */
+/* The graph of a row has its operator, whose work can be counted, and runs. */
 static void
 try_row(uint32_t row, KilnDType dtype, uint64_t seed)
 {
@@ -57,8 +58,10 @@ try_row(uint32_t row, KilnDType dtype, uint64_t seed)
     if (!module)
         return;
     bool found = false;
-    kiln_foreach_node (node, kiln_module_entry(module))
+    kiln_foreach_node (node, kiln_module_entry(module)) {
         found |= strcmp(kiln_op_info(node->op)->name, name) == 0;
+        cr_expect_geq(kiln_node_cost(node).flops, 0, "%s of %s", name, kiln_dtype_name(dtype));
+    }
     cr_expect(found, "%s of %s: not in its graph", name, kiln_dtype_name(dtype));
     g_auto(Subject) subject = { 0 };
     cr_expect(subject_init(&subject, module, &error), "%s of %s, seed %d: %s", name,
