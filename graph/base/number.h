@@ -41,7 +41,8 @@ typedef enum {
  * numbers below 0. */
 uint8_t kiln_low_float_from_f64(KilnDType dtype, double value, bool saturate, KilnRoundMode mode);
 
-/** Elements of fewer than 8 bits as ONNX's files pack them: a stream of bits, low bits first. */
+/** Elements of 8 bits and fewer as ONNX's files pack them: a stream of bits, low bits first. Bits
+ * of an element that its type lacks do not count. */
 int64_t kiln_packed_bytes(KilnDType dtype, int64_t n);
 void kiln_pack_elements(KilnDType dtype, void *packed, const void *elements, int64_t n);
 /** Elements @first … @first + @n - 1. */

@@ -16,17 +16,16 @@
  * Literals can be packed again. Where a run brings weights, or zeros are floats, the node stays and
  * is MatMulNBits of ONNX Runtime, which takes blocks of some sizes only. */
 #include "graph/base/alloc.h"
+#include "graph/base/number.h"
 #include "graph/module/by_name.h"
 #include "graph/node.h"
 #include "graph/onnx/export.h"
 #include "graph/op/qproduct.h"
 #include "graph/tensor.h"
 
-#include <string.h>
-
-/* The least size of a block that ONNX Runtime takes; others are its multiples by powers of 2. */
 enum {
-    SMALLEST_BLOCK = 16
+    SMALLEST_BLOCK = 16, /* that ONNX Runtime takes; others are its multiples by powers of 2 */
+    CHUNK = 256          /* numbers that are packed at once: whole bytes */
 };
 
 /* The weights of a product, and what they became. */
@@ -96,19 +95,24 @@ dtype_of(const Weights *w)
     }
 }
 
-/* Number @i of those that lie in @bytes, the lowest bits first. */
-static unsigned
-number_at(const uint8_t *bytes, int64_t bits, int64_t i)
-{
-    return (unsigned)bytes[i * bits / 8] >> i * bits % 8 & ((1U << bits) - 1);
-}
+/* Packed numbers in rows. */
+typedef struct {
+    const uint8_t *stored;
+    int64_t pitch, each; /* bytes from row to row, and numbers of a row */
+    KilnDType dtype;
+} Rows;
 
-/* Adds number @i to @bytes, where it was 0. */
+/* Brings the @n numbers from number @first of all rows on together. @flip changes bits of each. */
 static void
-put_number(uint8_t *bytes, int64_t bits, int64_t i, unsigned number)
+gather_numbers(const Rows *rows, int64_t first, int64_t n, uint8_t flip, uint8_t *to)
 {
-    const int64_t bit = i * bits;
-    bytes[bit / 8] = (uint8_t)(bytes[bit / 8] | number << bit % 8);
+    for (int64_t i = 0, some; i < n; i += some) {
+        const int64_t row = (first + i) / rows->each, at = (first + i) % rows->each;
+        some = MIN(n - i, rows->each - at);
+        kiln_unpack_elements(rows->dtype, to + i, rows->stored + row * rows->pitch, at, some);
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] ^= flip;
 }
 
 /* The numbers of @from, which lie in rows of whole bytes, as rows of @each: those of a column of
@@ -116,22 +120,25 @@ put_number(uint8_t *bytes, int64_t bits, int64_t i, unsigned number)
 static KilnValue *
 rows_of(const Weights *w, const KilnValue *from, int64_t each, GError **error)
 {
-    const int64_t bits = w->attrs->bits, rows = w->attrs->N;
-    const KilnType type = kiln_type_make(dtype_of(w), 2, (int64_t[]){ rows, each });
+    const int64_t bits = w->attrs->bits, n = w->attrs->N * each;
+    const KilnType type = kiln_type_make(dtype_of(w), 2, (int64_t[]){ w->attrs->N, each });
     const KilnConstant *constant = kiln_value_constant(from);
-    const int64_t row = kiln_type_bytes(&from->type) / rows, size = kiln_tensor_stored_bytes(&type);
     /* The highest bit of a number says on which side of the middle it is, and so does the sign. */
-    const unsigned flip = w->zeros ? 0 : 1U << (bits - 1);
+    const uint8_t flip = w->zeros ? 0 : (uint8_t)(1U << (bits - 1));
     void *data;
-    g_autoptr(GBytes) bytes = kiln_bytes_new(1, (size_t)size, &data, error);
+    g_autoptr(GBytes) bytes =
+        kiln_bytes_new(1, (size_t)kiln_tensor_stored_bytes(&type), &data, error);
     g_autoptr(GBytes) view = bytes ? kiln_tensor_view(constant->tensor, error) : NULL;
     if (!view)
         return NULL;
-    const uint8_t *stored = g_bytes_get_data(view, NULL);
-    memset(data, 0, (size_t)size);
-    for (int64_t n = 0; n < rows; n++) {
-        for (int64_t i = 0; i < each; i++)
-            put_number(data, bits, n * each + i, number_at(stored + n * row, bits, i) ^ flip);
+    const Rows rows = { .stored = g_bytes_get_data(view, NULL),
+                        .pitch = kiln_type_bytes(&from->type) / w->attrs->N,
+                        .each = each,
+                        .dtype = type.dtype };
+    uint8_t chunk[CHUNK];
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        gather_numbers(&rows, i, MIN(n - i, CHUNK), flip, chunk);
+        kiln_pack_elements(type.dtype, (uint8_t *)data + i * bits / 8, chunk, MIN(n - i, CHUNK));
     }
     kiln_tensor_drop_pages(constant->tensor);
     KilnTensor *tensor = kiln_tensor_new_stored(&type, bytes, error);

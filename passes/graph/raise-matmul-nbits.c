@@ -18,12 +18,18 @@
  * small weights. Weights of bytes that are not in blocks are left to merge-qdq and sink-dequantize,
  * which multiply integers. */
 #include "graph/base/alloc.h"
+#include "graph/base/number.h"
 #include "graph/infer/infer.h"
 #include "graph/op/qproduct.h"
 #include "passes/query/quant_product.h"
 #include "passes/rule.h"
 
 #include <string.h>
+
+enum {
+    CHUNK = 256, /* numbers of a column that are packed at once: whole bytes */
+    COLUMNS = 64 /* that are read at once */
+};
 
 /* The weights of a product and their parameters. */
 typedef struct {
@@ -119,29 +125,43 @@ find_blocks(const KilnMatch *match, Weights *w)
 
 /* --- data --- */
 
-/* Where a parameter of block @b of column @n lies among @type's. */
-static int64_t
-parameter_at(const Weights *w, const KilnType *type, int64_t n, int64_t b)
+/* Where the elements of columns lie in a tensor: element i of column n at n × next + i × step. */
+typedef struct {
+    int64_t next, step;
+} Lines;
+
+/* The parameters of blocks, among those of @type. */
+static Lines
+parameters_of(const Weights *w, const KilnType *type)
 {
     if (kiln_type_elements(type) == 1)
-        return 0;
+        return (Lines){ 0, 0 };
     if (w->one_scale)
-        return n;
-    return w->by_columns ? n * w->blocks + b : b * w->n + n;
+        return (Lines){ 1, 0 };
+    return w->by_columns ? (Lines){ w->blocks, 1 } : (Lines){ 1, w->n };
 }
 
-static unsigned
-number_at(const Weights *w, const uint8_t *stored, int64_t at)
-{
-    return (unsigned)(stored[at] + w->offset) & ((1U << w->bits) - 1);
-}
-
-/* Adds number @i of @bytes, which was 0. */
+/* Packs @n numbers of each column to rows of @pitch bytes. A few columns are read at once, because
+ * their numbers may lie side by side. */
 static void
-put_number(const Weights *w, uint8_t *bytes, int64_t i, unsigned number)
+pack_lines(const Weights *w, const uint8_t *stored, Lines lines, int64_t n, uint8_t *to,
+           int64_t pitch)
 {
-    const int64_t bit = i * w->bits;
-    bytes[bit / 8] = (uint8_t)(bytes[bit / 8] | number << bit % 8);
+    uint8_t numbers[COLUMNS][CHUNK];
+    for (int64_t first = 0; first < w->n; first += COLUMNS) {
+        const int64_t columns = MIN(w->n - first, COLUMNS);
+        for (int64_t i = 0; i < n; i += CHUNK) {
+            const int64_t some = MIN(n - i, CHUNK);
+            for (int64_t j = 0; j < some; j++) {
+                const uint8_t *from = stored + first * lines.next + (i + j) * lines.step;
+                for (int64_t c = 0; c < columns; c++)
+                    numbers[c][j] = (uint8_t)(from[c * lines.next] + w->offset);
+            }
+            for (int64_t c = 0; c < columns; c++)
+                kiln_pack_elements(w->numbers->type.dtype,
+                                   to + (first + c) * pitch + i * w->bits / 8, numbers[c], some);
+        }
+    }
 }
 
 static KilnValue *
@@ -174,11 +194,7 @@ packed_numbers(const Weights *w)
     if (!view)
         return NULL;
     const uint8_t *stored = g_bytes_get_data(view, NULL);
-    for (int64_t i = 0; i < w->k * w->n; i++) {
-        const int64_t k = w->by_columns ? i % w->k : i / w->n;
-        const int64_t n = w->by_columns ? i / w->k : i % w->n;
-        put_number(w, (uint8_t *)data + n * row, k, number_at(w, stored, i));
-    }
+    pack_lines(w, stored, w->by_columns ? (Lines){ w->k, 1 } : (Lines){ 1, w->n }, w->k, data, row);
     kiln_tensor_drop_pages(constant->tensor);
     return literal(w, constant->name, &type, packed);
 }
@@ -194,9 +210,10 @@ block_scales(const Weights *w)
     if (!view)
         return NULL;
     const float *stored = g_bytes_get_data(view, NULL);
+    const Lines lines = parameters_of(w, &w->scale->type);
     for (int64_t n = 0; n < w->n; n++) {
         for (int64_t b = 0; b < w->blocks; b++)
-            ((float *)data)[n * w->blocks + b] = stored[parameter_at(w, &w->scale->type, n, b)];
+            ((float *)data)[n * w->blocks + b] = stored[n * lines.next + b * lines.step];
     }
     kiln_tensor_drop_pages(constant->tensor);
     return literal(w, constant->name, &type, scales);
@@ -216,12 +233,9 @@ block_zeros(const Weights *w)
         zeros && constant ? kiln_tensor_view(constant->tensor, w->match->error) : NULL;
     if (!zeros || (constant && !view))
         return NULL;
-    const uint8_t *stored = view ? g_bytes_get_data(view, NULL) : NULL;
-    for (int64_t n = 0; stored && n < w->n; n++) {
-        for (int64_t b = 0; b < w->blocks; b++)
-            put_number(w, (uint8_t *)data + n * row, b,
-                       number_at(w, stored, parameter_at(w, &w->zero->type, n, b)));
-    }
+    if (view)
+        pack_lines(w, g_bytes_get_data(view, NULL), parameters_of(w, &w->zero->type), w->blocks,
+                   data, row);
     return literal(w, constant ? constant->name : "zero_point", &type, zeros);
 }
 
