@@ -114,4 +114,19 @@ expect_floats(KilnSession *session, unsigned i, const float *want, size_t rank, 
 }
 #define FLOATS(...) ((float[]){ __VA_ARGS__ })
 
+/* The first @n outputs of @a and @b have the same names, sizes and bits. */
+static inline void
+expect_same_outputs(KilnSession *a, KilnSession *b, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        KilnTensorInfo x = KILN_TENSOR_INFO_INIT, y = KILN_TENSOR_INFO_INIT;
+        const char *left = kiln_session_output(a, i, &x, NULL);
+        const char *right = kiln_session_output(b, i, &y, NULL);
+        cr_assert(left && right);
+        cr_assert_eq(x.bytes, y.bytes);
+        cr_expect_arr_eq(left, right, (size_t)x.bytes, "output %u", i);
+        cr_expect_str_eq(x.name, y.name);
+    }
+}
+
 #endif

@@ -174,6 +174,15 @@ Test(flow, branches_have_shapes_of_their_own)
         expect_branch(session, i % 3 != 1);
 }
 
+static KilnProgram *
+program_without_passes(const char *text)
+{
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    g_autoptr(KilnPipeline) none = kiln_pipeline_parse("", NULL);
+    options.pipeline = none;
+    return program_of(text, &options);
+}
+
 /* A branch decides the rows, and what is reshaped by them must have some: this holds in each run.
  * It need not hold for the numbers that a program is looked at with, among which there are none. */
 Test(flow, what_the_rows_of_a_branch_must_be_is_asked_in_a_run)
@@ -188,10 +197,7 @@ Test(flow, what_the_rows_of_a_branch_must_be_is_asked_in_a_run)
                                "  %r = reshape(%y, %d) : f32[?,?]\n  return %r\n}\n"
                                "constants { @m = [-1] : i64[1] }\n";
     const float x[] = { 1, -2 }, then[] = { 1, -2, 1, -2 }, otherwise[] = { -1, 2 };
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    g_autoptr(KilnPipeline) none = kiln_pipeline_parse("", NULL);
-    options.pipeline = none;
-    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnProgram) program = program_without_passes(text);
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
     for (int i = 0; i < 4; i++) {
         const uint8_t flag = i & 1;
@@ -216,10 +222,7 @@ Test(flow, what_carried_rows_must_be_is_asked_in_a_run)
         "  } : f32[?,2]\n  return %y\n}\n"
         "constants {\n  @m = [-1] : i64[1]\n  @w = [-1, 2] : i64[2]\n}\n";
     const float x[] = { 1, -2, 1, -2, 1, -2, 1, -2 };
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    g_autoptr(KilnPipeline) none = kiln_pipeline_parse("", NULL);
-    options.pipeline = none;
-    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnProgram) program = program_without_passes(text);
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
     for (int64_t n = 0; n < 3; n++) {
         bind(session, 0, &n, sizeof n);
@@ -299,18 +302,6 @@ static const char grows[] =
     "  } : f32[?], f32[?,1]\n"
     "  return %y, %s\n}\nconstants { @half = [3] : i64[] }\n";
 
-static void
-expect_same(KilnSession *session, KilnSession *other)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        KilnTensorInfo info = KILN_TENSOR_INFO_INIT, want = KILN_TENSOR_INFO_INIT;
-        const void *found = kiln_session_output(session, i, &info, NULL);
-        const void *data = kiln_session_output(other, i, &want, NULL);
-        cr_assert(found && data && info.bytes == want.bytes);
-        cr_assert(memcmp(found, data, (size_t)info.bytes) == 0, "output %u", i);
-    }
-}
-
 /* What an allocation that failed in a body leaves is made whole by the next run. */
 Test(flow, runs_after_memory_ran_out)
 {
@@ -341,7 +332,7 @@ Test(flow, runs_after_memory_ran_out)
             bind(whole, 0, &again, sizeof again);
             run(session);
             run(whole);
-            expect_same(session, whole);
+            expect_same_outputs(session, whole, 2);
         }
     }
     cr_expect_gt(failed, 10);

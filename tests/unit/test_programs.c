@@ -102,18 +102,6 @@ saved(const char *text)
 /* --- the same program --- */
 
 static void
-expect_same_outputs(KilnSession *a, KilnSession *b, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
-        const char *x = kiln_session_output(a, i, &info, NULL);
-        const char *y = kiln_session_output(b, i, NULL, NULL);
-        cr_assert(x && y);
-        cr_expect_arr_eq(x, y, (size_t)info.bytes, "output %u", i);
-    }
-}
-
-static void
 bind_random(KilnSession *session, KilnProgram *program, GPtrArray *keep)
 {
     for (unsigned i = 0; i < kiln_program_n_inputs(program); i++) {

@@ -90,19 +90,6 @@ run_of(KilnProgram *program)
     return session;
 }
 
-static void
-expect_same(KilnSession *a, KilnSession *b)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        KilnTensorInfo x = KILN_TENSOR_INFO_INIT, y = KILN_TENSOR_INFO_INIT;
-        const char *left = kiln_session_output(a, i, &x, NULL);
-        const char *right = kiln_session_output(b, i, &y, NULL);
-        cr_assert(left && right);
-        cr_assert_eq(x.bytes, y.bytes);
-        cr_expect_arr_eq(left, right, (size_t)x.bytes, "output %u", i);
-    }
-}
-
 /* Packed weights of @made and of its bodies, and how many of them lie in @file. */
 static void
 count(const KilnSpecialisation *made, GBytes *file, unsigned *packed, unsigned *inside)
@@ -139,7 +126,7 @@ Test(programs_flow, weights_of_bodies_lie_packed_in_the_file)
         count(g_ptr_array_index(again->specialisations, 0), file, &packed, &inside);
         cr_expect_geq(packed, 4);
         cr_expect_eq(inside, packed, "%u of %u", inside, packed);
-        expect_same(first, second);
+        expect_same_outputs(first, second, 2);
         g_autoptr(GBytes) rewritten = file_of(again);
         cr_expect(g_bytes_equal(rewritten, file));
     }

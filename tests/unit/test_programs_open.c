@@ -105,20 +105,6 @@ run_at(KilnSession *session, int64_t rows, int64_t past, GError **error)
            kiln_session_run(session, error);
 }
 
-static void
-expect_same(KilnSession *a, KilnSession *b)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        KilnTensorInfo x = KILN_TENSOR_INFO_INIT, y = KILN_TENSOR_INFO_INIT;
-        const char *left = kiln_session_output(a, i, &x, NULL);
-        const char *right = kiln_session_output(b, i, &y, NULL);
-        cr_assert(left && right);
-        cr_assert_eq(x.bytes, y.bytes);
-        cr_expect_arr_eq(left, right, (size_t)x.bytes, "output %u", i);
-        cr_expect_str_eq(x.name, y.name);
-    }
-}
-
 static const int64_t shapes[][2] = { { 1, 1 }, { 7, 5 }, { MOST, MOST }, { 1, MOST }, { 33, 2 } };
 
 Test(programs_open, compute_the_same_bits)
@@ -134,7 +120,7 @@ Test(programs_open, compute_the_same_bits)
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         must(run_at(first, shapes[i][0], shapes[i][1], &error), error);
         must(run_at(second, shapes[i][0], shapes[i][1], &error), error);
-        expect_same(first, second);
+        expect_same_outputs(first, second, 2);
     }
 }
 
@@ -238,7 +224,7 @@ Test(programs_open, values_carry)
             must(kiln_session_run(sessions[p], &error), error);
         }
     }
-    expect_same(sessions[0], sessions[1]);
+    expect_same_outputs(sessions[0], sessions[1], 2);
     kiln_session_free(sessions[0]);
     kiln_session_free(sessions[1]);
 }
