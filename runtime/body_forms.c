@@ -10,15 +10,6 @@
 
 #include <string.h>
 
-static uint32_t
-count_calls(const KilnIRFunction *function)
-{
-    uint32_t n = 0;
-    kiln_foreach_instr (instr, function)
-        n += !kiln_instr_is_bookkeeping(instr);
-    return n;
-}
-
 static void
 name_kernel(const KilnPackedForm *form, char *name, size_t size)
 {
@@ -65,7 +56,7 @@ kiln_body_forms(const KilnIRModule *ir, const KilnSpecialisation *made, GPtrArra
             g_array_append_val(stored, entry);
             g_ptr_array_add(out_packed, call->packed);
         }
-        first += count_calls(function);
+        first += kiln_count_calls(function);
     }
     return stored->len ? g_bytes_new(stored->data, stored->len * sizeof(KilnStoredForm)) : NULL;
 }
@@ -91,7 +82,7 @@ first_call(const KilnIRFunction *function)
         const KilnIRFunction *before = g_ptr_array_index(function->siblings, f);
         if (before == function)
             break;
-        first += count_calls(before);
+        first += kiln_count_calls(before);
     }
     return first;
 }

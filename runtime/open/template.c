@@ -12,8 +12,8 @@
 
 /* --- life --- */
 
-static uint32_t
-count_calls(const KilnIRFunction *function)
+uint32_t
+kiln_count_calls(const KilnIRFunction *function)
 {
     uint32_t n = 0;
     kiln_foreach_instr (instr, function)
@@ -45,7 +45,7 @@ template_of(KilnIRFunction *function, KilnFolder *folder, GBytes *const *values,
     self->values = g_new0(GBytes *, n_inputs + 1);
     for (unsigned i = 0; i < n_inputs; i++)
         self->values[i] = values[i] ? g_bytes_ref(values[i]) : NULL;
-    self->n_calls = count_calls(function);
+    self->n_calls = kiln_count_calls(function);
     self->forms = g_new0(KilnPackedForm, (gsize)self->n_calls * KILN_MAX_FORMS + 1);
     self->n_weights = function->weights->len;
     self->weights = g_new0(GBytes *, (gsize)self->n_weights + 1);
@@ -70,7 +70,7 @@ number_calls(const KilnIRFunction *function)
 static uint32_t *
 calls_by_id(const KilnIRFunction *function, const uint32_t *by_id, uint32_t n_ids)
 {
-    uint32_t *calls = g_new(uint32_t, (gsize)count_calls(function) + 1), c = 0;
+    uint32_t *calls = g_new(uint32_t, (gsize)kiln_count_calls(function) + 1), c = 0;
     kiln_foreach_instr (instr, function) {
         if (!kiln_instr_is_bookkeeping(instr))
             calls[c++] = instr->id < n_ids ? by_id[instr->id] : UINT32_MAX;

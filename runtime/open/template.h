@@ -98,4 +98,7 @@ bool kiln_template_suits(const KilnBoundCall *call, bool fitted);
  * packed before it, and what @binder packs now. */
 gboolean kiln_template_weights(KilnTemplate *self, KilnBinder *binder, GError **error);
 
+/** The instructions of @function that do work: so many calls it is bound to. */
+uint32_t kiln_count_calls(const KilnIRFunction *function);
+
 #endif
