@@ -87,22 +87,6 @@ first_call(const KilnIRFunction *function)
     return first;
 }
 
-/* A body has the call of each form, and the file has its packed weights. */
-static gboolean
-check_form(const KilnProgramFile *file, const KilnIRFunction *entry, const KilnStoredForm *stored,
-           uint32_t i, GError **error)
-{
-    uint64_t n_entry;
-    const uint32_t n = first_call(entry);
-    kiln_program_file_calls(file, &n_entry);
-    if (stored[i].call >= n)
-        return kiln_throw(error, KILN_ERROR_INVALID, "forms: expected a call below %u, found %u", n,
-                          stored[i].call);
-    return kiln_program_file_find(file, KILN_SECTION_PACKED, (uint32_t)(n_entry + i)) ||
-           kiln_throw(error, KILN_ERROR_INVALID,
-                      "forms: expected packed weights of call %u, found none", stored[i].call);
-}
-
 gboolean
 kiln_body_forms_check(const KilnProgramFile *file, const KilnIRFunction *entry, uint32_t *out_n,
                       GError **error)
@@ -114,9 +98,18 @@ kiln_body_forms_check(const KilnProgramFile *file, const KilnIRFunction *entry, 
         return kiln_throw(error, KILN_ERROR_INVALID,
                           "forms: expected a multiple of %zu bytes, found %zu",
                           sizeof(KilnStoredForm), bytes);
+    uint64_t n_entry;
+    const uint32_t n_inside = first_call(entry);
+    kiln_program_file_calls(file, &n_entry);
     for (uint32_t i = 0; i < *out_n; i++) {
-        if (!check_form(file, entry, stored, i, error))
-            return FALSE;
+        if (stored[i].call >= n_inside)
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "forms: expected a call below %u, found %u", n_inside,
+                              stored[i].call);
+        if (!kiln_program_file_find(file, KILN_SECTION_PACKED, (uint32_t)(n_entry + i)))
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "forms: expected packed weights of call %u, found none",
+                              stored[i].call);
     }
     return TRUE;
 }
