@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds for 64-bit Arm with the preset aarch64, and runs models under qemu-user: the four smallest ones beside the source tree.
-#   check_aarch64.sh SOURCE BUILD SHARED_DIR          builds, too
-#   check_aarch64.sh SOURCE BUILD SHARED_DIR --all    all models, and ONNX's suite, with what was built
-# Libraries come from Debian's multiarch packages, KILN_SYSROOT, or a root that mmdebstrap downloads to BUILD/root.
+#   check_aarch64.sh SOURCE BUILD SHARED_DIR          where the libraries of that architecture are there
+#   check_aarch64.sh SOURCE BUILD SHARED_DIR --all    all models, and ONNX's suite; downloads the libraries
+# Libraries come from Debian's multiarch packages, KILN_SYSROOT, or a root that mmdebstrap downloaded to BUILD/root.
 set -eu
 source=$1
 build=$2
@@ -17,6 +17,7 @@ KILN_SYSROOT=${KILN_SYSROOT:-}
 if [ -z "$KILN_SYSROOT" ] && [ ! -e /usr/lib/aarch64-linux-gnu/pkgconfig/libfyaml.pc ]; then
   KILN_SYSROOT=$build/root
   if [ ! -e "$build/root/complete" ]; then
+    [ -n "$what" ] || skip "there are no libraries for 64-bit Arm (docs/platforms.md)"
     # shellcheck disable=SC1091
     suite=$(. /etc/os-release 2>/dev/null && [ "$ID" = debian ] && echo "$VERSION_CODENAME") || skip "this is no Debian"
     command -v mmdebstrap >/dev/null || skip "there are no libraries, nor mmdebstrap, which downloads them (apt install mmdebstrap)"
@@ -31,10 +32,8 @@ if [ -z "$KILN_SYSROOT" ] && [ ! -e /usr/lib/aarch64-linux-gnu/pkgconfig/libfyam
 fi
 export KILN_SYSROOT
 
-if [ -z "$what" ]; then
-  cmake -S "$source" -B "$build/build" --preset aarch64 -DKILN_BUILD_TESTS=OFF -DKILN_WERROR=ON >/dev/null
-  cmake --build "$build/build" --parallel "$(nproc)" --target kiln_command kiln >/dev/null
-fi
+cmake -S "$source" -B "$build/build" --preset aarch64 -DKILN_BUILD_TESTS=OFF -DKILN_WERROR=ON >/dev/null
+cmake --build "$build/build" --parallel "$(nproc)" --target kiln_command kiln >/dev/null
 # A command that runs the other one.
 printf '#!/bin/sh\nexec "%s" -L "%s" "%s" "$@"\n' "$qemu" "${KILN_SYSROOT:-/}" "$build/build/bin/kiln" >"$build/kiln"
 chmod +x "$build/kiln"
