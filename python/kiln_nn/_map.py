@@ -2,18 +2,14 @@
 """Program.map(): many runs on several threads, with results in order and bounded memory."""
 import collections
 import concurrent.futures
-import os
 import threading
-
-
-def processors():
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_runs(program, inputs, threads, outputs):
     """Yields program.session().run(feeds) for each feeds of @inputs. At most 2 * @threads of them are held at once."""
-    threads = processors() if threads is None else threads
+    if threads is None:
+        from ._kiln import processors
+        threads = processors()
     if threads < 1:
         raise ValueError(f"threads: expected 1 or more, found {threads}")
     return _results(program, iter(inputs), threads, outputs)

@@ -2,6 +2,7 @@
 """What the extension calls: facts as named tuples, arrays that NumPy makes, and restoring from pickles."""
 import difflib
 import os
+import pickle
 import threading
 import typing
 
@@ -237,10 +238,22 @@ def note_plugin(path):
     PLUGINS[absolute(path)] = None
 
 
-def reduced(function, arguments):
-    """What a model or program pickles as: the call that restores it, behind the plug-ins that it may need."""
+def reduced(function, arguments, protocol):
+    """What a model or program pickles as: the call that restores it, behind the plug-ins that it may need. From protocol 5 on,
+    the bytes of a file may travel beside the pickle, without a copy (PEP 574)."""
     function = globals()[function]
+    source, *rest = arguments
+    if is_buffer(source):
+        arguments = (pickle.PickleBuffer(source) if protocol >= 5 else bytes(source), *rest)
     return (restore_with_plugins, (tuple(PLUGINS), function, arguments)) if PLUGINS else (function, arguments)
+
+
+def is_buffer(thing):
+    try:
+        memoryview(thing)
+    except TypeError:
+        return False
+    return True
 
 
 def restore_with_plugins(plugins, function, arguments):

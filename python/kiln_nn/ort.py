@@ -9,43 +9,28 @@ Options that choose a device, an arena or a log have no meaning here and are acc
 would change results and is not possible raises NotImplementedError."""
 from __future__ import annotations
 
-import ctypes
 import enum
-import math
+import json
 import os
+import threading
 import time
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from . import _kiln, _support
-from ._support import numpy_dtype
+from . import _errors, _kiln, _support
+from ._ort_values import IOBinding, OrtValue, type_name
 
 __version__ = _kiln.version
 
 PROVIDER = "CPUExecutionProvider"
-TYPES = {"f32": "float", "f64": "double", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
-         "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8e4m3fn",
-         "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2", "f8e5m2fnuz": "float8e5m2fnuz", "i4": "int4",
-         "u4": "uint4"}
 
-
-# Numbers of TensorProto.DataType.
-ONNX_TYPES = {1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 8: "string", 9: "bool", 10: "f16",
-              11: "f64", 12: "u32", 13: "u64", 16: "bf16"}
-
-
-def _numpy_dtype(element_type: Any) -> np.dtype[Any]:
-    """Of a number of ONNX, or of what NumPy takes for a dtype."""
-    return numpy_dtype(ONNX_TYPES[element_type]) if isinstance(element_type, int) else np.dtype(element_type)
-
-
-def _array_at(address: int, element_type: Any, shape: Sequence[int] | None) -> np.ndarray:
-    """The memory at an address, which the caller keeps."""
-    dtype = _numpy_dtype(element_type)
-    memory = (ctypes.c_char * (dtype.itemsize * math.prod(shape or ()))).from_address(address)
-    return np.frombuffer(memoryview(memory), dtype=dtype).reshape(shape or ())
+# Programs catch these exceptions as onnxruntime.capi.onnxruntime_pybind11_state.NAME. A wrong argument may be an error of
+# shapes, of types or of use.
+capi = types.SimpleNamespace(onnxruntime_pybind11_state=types.SimpleNamespace(
+    EngineError=_errors.Error, EPFail=_errors.Error, Fail=_errors.Error, InvalidArgument=_errors.Error,
+    InvalidGraph=_errors.InvalidError, InvalidProtobuf=_errors.FormatError, NoSuchFile=_errors.FileError,
+    NotImplemented=_errors.UnsupportedError, RuntimeException=_errors.Error))
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -100,17 +85,66 @@ class SessionOptions:
         """Fixes an open dim of that name."""
         self._dims[name] = dim
 
+    def add_free_dimension_override_by_denotation(self, denotation: str, dim: int) -> None:
+        """Kiln reads no denotations: NotImplementedError."""
+        raise NotImplementedError("denotations of dims are not read; use add_free_dimension_override_by_name()")
+
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Kiln reads initializers from the model alone: NotImplementedError."""
+        raise NotImplementedError("initializers come from the model; Model.compile(constants=…) of kiln_nn fixes inputs")
+
+    def register_custom_ops_library(self, path: str) -> None:
+        """Libraries for ONNX Runtime do not fit Kiln: NotImplementedError."""
+        raise NotImplementedError("libraries of ONNX Runtime cannot be loaded; kiln_nn.load_plugin() loads those of Kiln")
+
+    def add_provider(self, name: str, options: dict[str, str]) -> None:
+        """Does nothing: there is one provider."""
+
+    def has_providers(self) -> bool:
+        """False: none was chosen."""
+        return False
+
 
 class RunOptions:
-    """Kiln ignores all options: terminate is Session.cancel() of kiln_nn."""
+    """Kiln reads `terminate`: True ends the runs that have these options, and fails later ones. It ignores all others."""
 
     def __init__(self) -> None:
         self.log_severity_level = 2
         self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
-        self.terminate = False
+        self.training_mode = False
         self._entries: dict[str, str] = {}
+        self._terminate = False
+        self._running: list[_kiln.Session] = []
+
+    @property
+    def terminate(self) -> bool:
+        """Whether runs end."""
+        return self._terminate
+
+    @terminate.setter
+    def terminate(self, value: bool) -> None:
+        self._terminate = bool(value)
+        if self._terminate and self._running:
+            threading.Thread(target=self._cancel, daemon=True).start()
+
+    def _cancel(self) -> None:
+        """Cancels until the runs are over. A run that is about to begin does not see one call of cancel()."""
+        while self._terminate and self._running:
+            for session in list(self._running):
+                session.cancel()
+            time.sleep(0.001)
+
+    def _run(self, session: _kiln.Session, feed: dict[str, Any], out: dict[str, Any], names: list[str]) -> dict[str, Any]:
+        """A run that `terminate` ends."""
+        self._running.append(session)           # before terminate is read: then its setter finds the session
+        try:
+            if self._terminate:
+                raise _errors.CancelledError("the run was cancelled: terminate is True")
+            return session.run(feed, out=out, outputs=names)
+        finally:
+            self._running.remove(session)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, which is not read."""
@@ -121,24 +155,12 @@ class RunOptions:
         return self._entries[key]
 
 
-def _type(dtype: str) -> str:
-    """ONNX Runtime's name: "seq(map(string,tensor(float)))" for "sequence(map(string,f32))"."""
-    kind, _, inner = dtype.rpartition(")")[0].partition("(")
-    if kind == "map":
-        key, _, value = inner.partition(",")
-        return f"map({TYPES.get(key, key)},{_type(value)})"
-    if kind:
-        return f"{'seq' if kind == 'sequence' else kind}({_type(inner)})"
-    element = dtype.partition("[")[0]
-    return f"tensor({TYPES.get(element, element)})"
-
-
 class NodeArg:
     """An input or output: its name, its type such as "tensor(float)", and its shape with names of open dims."""
 
     def __init__(self, info: _support.TensorInfo) -> None:
         self.name = info.name
-        self.type = _type(info.dtype)
+        self.type = type_name(info.dtype)
         self.shape = list(info.shape or ())
 
     def __repr__(self) -> str:
@@ -240,10 +262,34 @@ class InferenceSession:
         return self._started
 
     def end_profiling(self) -> str:
-        """The times of instructions, as text in lines. ONNX Runtime returns the name of a file."""
-        idle = self._idle[-1:] if self._options.enable_profiling else []
-        return "\n".join(f"{entry.ms:.3f} ms {entry.instruction} {entry.kernel}"
-                         for session in idle for entry in session.profile())
+        """Writes the times of instructions, summed over runs, to a file of trace events, and returns its name. The name is
+        profile_file_prefix and the date. Without enable_profiling, nothing is written and the name is empty."""
+        if not self._options.enable_profiling:
+            return ""
+        events: list[dict[str, Any]] = []
+        for thread, session in enumerate(list(self._idle)):
+            start = 0.0
+            for entry in session.profile():
+                duration = entry.ms * 1000
+                events.append({"cat": "Node", "ph": "X", "pid": os.getpid(), "tid": thread, "ts": round(start, 3),
+                               "dur": round(duration, 3), "name": f"{entry.node}_kernel_time",
+                               "args": {"op_name": entry.instruction, "kernel": entry.kernel, "runs": str(entry.runs),
+                                        "provider": PROVIDER}})
+                start += duration
+        now = time.time()
+        date = f"{time.strftime('%Y-%m-%d_%H-%M-%S', time.localtime(now))}_{int(now * 1000) % 1000:03d}"
+        name = f"{self._options.profile_file_prefix or 'kiln_profile'}_{date}.json"
+        with open(f"{name}.part", "w", encoding="utf-8") as file:
+            json.dump(events, file, indent=0)
+        os.replace(f"{name}.part", name)        # the file is whole from the moment that it has its name
+        return name
+
+    def get_tuning_results(self) -> list[Any]:
+        """None: kernels are not tuned."""
+        return []
+
+    def set_tuning_results(self, results: list[Any], *, error_on_invalid: bool = False) -> None:
+        """Does nothing: kernels are not tuned."""
 
     # --- runs ---
 
@@ -252,20 +298,21 @@ class InferenceSession:
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed_input_names)}).")
 
-    def _run_on_idle(self, output_names: list[str], input_feed: dict[str, Any], out: dict[str, Any]) -> dict[str, Any]:
+    def _run_on_idle(
+            self, output_names: list[str], input_feed: dict[str, Any], out: dict[str, Any],
+            run_options: RunOptions | None
+    ) -> dict[str, Any]:
         """Runs on a session that no other thread uses."""
         try:
             session = self._idle.pop()
         except IndexError:
             session = self._program.session(profile=self._options.enable_profiling)
         try:
-            return session.run(input_feed, out=out, outputs=output_names)
+            if run_options is None:
+                return session.run(input_feed, out=out, outputs=output_names)
+            return run_options._run(session, input_feed, out, output_names)
         finally:
             self._idle.append(session)
-
-    def _run(self, output_names: Sequence[str], input_feed: dict[str, Any]) -> list[Any]:
-        results = self._run_on_idle(list(output_names), input_feed, {})
-        return [results[name] for name in output_names]
 
     def run(
             self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
@@ -273,15 +320,15 @@ class InferenceSession:
     ) -> list[Any]:
         """The outputs of these names, or all for None, as a list of arrays."""
         self._validate_input(list(input_feed))
-        return self._run(list(output_names) if output_names else self._names, dict(input_feed))
+        names = list(output_names) if output_names else self._names
+        results = self._run_on_idle(names, dict(input_feed), {}, run_options)
+        return [results[name] for name in names]
 
     def run_async(
             self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
             callback: Callable[[list[Any], Any, str], object], user_data: Any, run_options: RunOptions | None = None
     ) -> None:
         """Runs on another thread, and calls callback(results, user_data, error text)."""
-        import threading
-
         def work() -> None:
             try:
                 results, error = self.run(output_names, input_feed, run_options), ""
@@ -305,144 +352,7 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Runs on what is bound."""
-        iobinding._run()
-
-
-def _is_of(dtype: np.dtype[Any], name: str) -> bool:
-    try:
-        return bool(numpy_dtype(name) == dtype)
-    except ImportError:                         # ml_dtypes is absent, and so are its arrays
-        return False
-
-
-class OrtValue:
-    """An array in the memory of the processor."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    @classmethod
-    def ortvalue_from_numpy(
-            cls, numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
-    ) -> OrtValue:
-        """A value on the memory of an array."""
-        return cls(numpy_obj)
-
-    @classmethod
-    def ortvalue_from_shape_and_type(
-            cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0,
-            vendor_id: int = -1, memory_info: Any = None
-    ) -> OrtValue:
-        """A value in new memory."""
-        return cls(np.zeros(shape, _numpy_dtype(element_type)))
-
-    def numpy(self) -> Any:
-        """The array."""
-        return self._array
-
-    def update_inplace(self, data: np.ndarray) -> None:
-        """Copies an array into the memory of the value."""
-        if data.shape != self._array.shape or data.dtype != self._array.dtype:
-            raise ValueError(f"update_inplace: expected {self._array.dtype}{list(self._array.shape)}, "
-                             f"found {data.dtype}{list(data.shape)}")
-        np.copyto(self._array, data)
-
-    def data_ptr(self) -> int:
-        """The address of the elements."""
-        return int(self._array.ctypes.data)
-
-    def data_type(self) -> str:
-        """ONNX Runtime's name, such as "tensor(float)"."""
-        return _type(ONNX_TYPES[self.element_type()]) if self.is_tensor() else "seq"
-
-    def element_type(self) -> int:
-        """The number of ONNX for the element type."""
-        return next(number for number, name in ONNX_TYPES.items() if _is_of(self._array.dtype, name))
-
-    def is_tensor(self) -> bool:
-        """False for lists, which are sequences."""
-        return isinstance(self._array, np.ndarray)
-
-    def is_tensor_sequence(self) -> bool:
-        """True for lists."""
-        return isinstance(self._array, list)
-
-    def has_value(self) -> bool:
-        """False for an optional without a value."""
-        return self._array is not None
-
-    def tensor_size_in_bytes(self) -> int:
-        """The bytes of the elements."""
-        return int(self._array.nbytes)
-
-    def shape(self) -> list[int]:
-        """The dims as a list."""
-        return list(self._array.shape)
-
-    def device_name(self) -> str:
-        """Always "cpu"."""
-        return "cpu"
-
-
-class IOBinding:
-    """Arrays that a run reads and writes."""
-
-    def __init__(self, session: InferenceSession) -> None:
-        self._session = session
-        self._inputs: dict[str, Any] = {}
-        self._outputs: dict[str, Any] = {}
-        self._results: dict[str, Any] = {}
-
-    def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
-        """Binds an array to an input."""
-        self._inputs[name] = arr_on_cpu
-
-    def bind_input(
-            self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
-    ) -> None:
-        """Binds the memory at an address to an input."""
-        self._inputs[name] = _array_at(buffer_ptr, element_type, shape)
-
-    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
-        """Binds a value to an input."""
-        self._inputs[name] = ortvalue.numpy()
-
-    def bind_output(
-            self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
-            shape: Sequence[int] | None = None, buffer_ptr: int | None = None
-    ) -> None:
-        """Asks for an output in new memory, or in the memory at an address."""
-        self._outputs[name] = None if buffer_ptr is None else _array_at(buffer_ptr, element_type, shape)
-
-    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Binds an output to the memory of a value."""
-        self._outputs[name] = ortvalue.numpy()
-
-    def clear_binding_inputs(self) -> None:
-        """Forgets the inputs."""
-        self._inputs = {}
-
-    def clear_binding_outputs(self) -> None:
-        """Forgets the outputs."""
-        self._outputs = {}
-
-    def synchronize_inputs(self) -> None:
-        """Does nothing: inputs are in the memory of the processor."""
-
-    def synchronize_outputs(self) -> None:
-        """Does nothing: a run ends when its outputs are written."""
-
-    def _run(self) -> None:
-        out = {name: array for name, array in self._outputs.items() if array is not None}
-        self._results = self._session._run_on_idle(list(self._outputs), self._inputs, out)
-
-    def get_outputs(self) -> list[OrtValue]:
-        """The outputs of the last run, as a list of OrtValue."""
-        return [OrtValue(self._results[name]) for name in self._outputs]
-
-    def copy_outputs_to_cpu(self) -> list[Any]:
-        """The outputs of the last run, as a list of arrays."""
-        return [self._results[name] for name in self._outputs]
+        iobinding._run(run_options)
 
 
 def get_available_providers() -> list[str]:
@@ -458,6 +368,28 @@ def get_all_providers() -> list[str]:
 def get_device() -> str:
     """Always "CPU"."""
     return "CPU"
+
+
+def get_version_string() -> str:
+    """The version of Kiln."""
+    return __version__
+
+
+def get_build_info() -> str:
+    """How Kiln was built."""
+    return _kiln.build_info()
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """Does nothing: Kiln loads no libraries of devices."""
+
+
+def disable_telemetry_events() -> None:
+    """Does nothing: Kiln sends nothing."""
+
+
+def enable_telemetry_events() -> None:
+    """Does nothing: Kiln sends nothing."""
 
 
 def set_default_logger_severity(severity: int) -> None:

@@ -52,7 +52,7 @@ load_from(KilnPyState *state, PyObject *source, PyObject *name, const KilnModelO
     PyObject *origin = NULL, *encoded = NULL, *text = NULL;
     KilnModel *model = NULL;
     if (PyObject_CheckBuffer(source)) {
-        PyObject *bytes = kiln_py_bytes(source);
+        PyObject *bytes = kiln_py_content(source);
         const char *file = NULL;
         bool named = name == Py_None || kiln_py_path(name, &text, &encoded);
         if (encoded)
@@ -209,11 +209,11 @@ model_compile(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 static PyObject *
-model_reduce(PyObject *object, PyObject *unused)
+model_reduce(PyObject *object, PyObject *protocol)
 {
-    (void)unused;
     KilnPyModel *self = (KilnPyModel *)object;
-    return kiln_py_support(self->state, "reduced", "(sO)", "restore_model", self->origin);
+    return kiln_py_support(self->state, "reduced", "(sOO)", "restore_model", self->origin,
+                           protocol);
 }
 
 static PyObject *
@@ -252,7 +252,7 @@ static PyMethodDef model_methods[] = {
     { "check", (PyCFunction)(void (*)(void))model_check, METH_VARARGS | METH_KEYWORDS,
       "check($self, target=None)\n--\n\nWhat the target lacks for this model: a list of "
       "Unsupported." },
-    { "__reduce__", model_reduce, METH_NOARGS, NULL },
+    { "__reduce_ex__", model_reduce, METH_O, NULL },
     { NULL, NULL, 0, NULL },
 };
 

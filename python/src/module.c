@@ -6,6 +6,7 @@
 #include "python/src/objects.h"
 #include "python/src/passes.h"
 #include "python/src/state.h"
+#include "runtime/targets.h"
 
 static PyObject *
 load(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -32,12 +33,22 @@ build_info(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(kiln_build_info());
 }
 
+static PyObject *
+processors(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(kiln_processor_count());
+}
+
 static PyMethodDef functions[] = {
     { "load", (PyCFunction)(void (*)(void))load, METH_VARARGS | METH_KEYWORDS,
       "load($module, source, name=None, *, untrusted=False, total_limit=0, node_limit=0, "
       "time_limit=0,\n"
       "     accept_newer_opsets=False)\n--\n\n"
       "Loads an .onnx file or a .kiln text from a path, or from bytes. Returns a Model.\n\n"
+      "Memory that is read-only, such as bytes or a mapped file, is used where it lies. Other "
+      "memory\n"
+      "is copied.\n"
       "name: stands for the path of bytes in messages; external data lie beside it.\n"
       "untrusted: sets limits for the model of a stranger. total_limit is in bytes, node_limit in\n"
       "nodes, time_limit in milliseconds." },
@@ -52,6 +63,9 @@ static PyMethodDef functions[] = {
       "to a pipeline: Pipeline.load_plugin()." },
     { "build_info", build_info, METH_NOARGS,
       "build_info($module)\n--\n\nCompiler, instruction set and libraries, for reports of bugs." },
+    { "processors", processors, METH_NOARGS,
+      "processors($module)\n--\n\nHow many processors this process may use: the limits of "
+      "control groups count, too." },
     { NULL, NULL, 0, NULL },
 };
 

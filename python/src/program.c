@@ -15,7 +15,7 @@ load_into(KilnPyProgram *program, PyObject *source, const KilnLoadOptions *optio
     PyObject *text = NULL, *encoded = NULL, *bytes = NULL;
     bool of_bytes = PyObject_CheckBuffer(source);
     if (of_bytes) {
-        bytes = kiln_py_bytes(source);
+        bytes = kiln_py_content(source);
         content = bytes ? kiln_py_gbytes(bytes) : NULL;
     }
     if (of_bytes ? !content : !kiln_py_path(source, &text, &encoded)) {
@@ -192,11 +192,11 @@ program_map(PyObject *object, PyObject *args, PyObject *kwargs)
 }
 
 static PyObject *
-program_reduce(PyObject *object, PyObject *unused)
+program_reduce(PyObject *object, PyObject *protocol)
 {
-    (void)unused;
     KilnPyProgram *self = (KilnPyProgram *)object;
-    return kiln_py_support(self->state, "reduced", "(sO)", "restore_program", self->origin);
+    return kiln_py_support(self->state, "reduced", "(sOO)", "restore_program", self->origin,
+                           protocol);
 }
 
 /* --- life --- */
@@ -270,7 +270,7 @@ static PyMethodDef program_methods[] = {
       "memory($self, shapes=None)\n--\n\nA MemoryReport of runs, in bytes." },
     { "save", program_save, METH_O,
       "save($self, path, /)\n--\n\nWrites a file that load_program() loads in milliseconds." },
-    { "__reduce__", program_reduce, METH_NOARGS, NULL },
+    { "__reduce_ex__", program_reduce, METH_O, NULL },
     { NULL, NULL, 0, NULL },
 };
 

@@ -156,29 +156,46 @@ kiln_py_metadata(KilnPyState *state, const KilnMetadata *metadata)
 
 /* The last reference may go on any thread. */
 static void
-drop_object(void *object)
+drop_view(void *data)
 {
-    if (!Py_IsInitialized())
-        return;
-    PyGILState_STATE held = PyGILState_Ensure();
-    Py_DECREF((PyObject *)object);
-    PyGILState_Release(held);
+    Py_buffer *view = data;
+    if (Py_IsInitialized()) {
+        PyGILState_STATE held = PyGILState_Ensure();
+        PyBuffer_Release(view);
+        PyGILState_Release(held);
+    }
+    g_free(view);
 }
 
 GBytes *
-kiln_py_gbytes(PyObject *bytes)
+kiln_py_gbytes(PyObject *object)
 {
-    char *data;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0)
+    Py_buffer *view = g_new0(Py_buffer, 1);
+    if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) < 0) {
+        g_free(view);
         return NULL;
-    return g_bytes_new_with_free_func(data, (gsize)size, drop_object, Py_NewRef(bytes));
+    }
+    return g_bytes_new_with_free_func(view->buf, (gsize)view->len, drop_view, view);
+}
+
+/* Whether @object is one block of memory that cannot be written through it. */
+static bool
+is_read_only(PyObject *object)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    bool read_only = view.readonly;
+    PyBuffer_Release(&view);
+    return read_only;
 }
 
 PyObject *
-kiln_py_bytes(PyObject *object)
+kiln_py_content(PyObject *object)
 {
-    return PyBytes_Check(object) ? Py_NewRef(object) : PyBytes_FromObject(object);
+    return is_read_only(object) ? Py_NewRef(object) : PyBytes_FromObject(object);
 }
 
 bool

@@ -49,10 +49,11 @@ PyObject *kiln_py_shape(const KilnTensorInfo *info);
 
 /* --- bytes --- */
 
-/** Keeps a reference to the memory of @bytes, a `bytes` object. NULL: an exception is raised. */
-GBytes *kiln_py_gbytes(PyObject *bytes);
-/** A `bytes` object of the content of @object, which supports the buffer protocol. */
-PyObject *kiln_py_bytes(PyObject *object);
+/** The memory of @object, which it keeps alive. NULL: an exception is raised. */
+GBytes *kiln_py_gbytes(PyObject *object);
+/** @object, which supports the buffer protocol, where its memory is read-only; else `bytes` with a
+ * copy of it. */
+PyObject *kiln_py_content(PyObject *object);
 /** The path that @object (str, bytes or os.PathLike) states, as str and for the file system. */
 bool kiln_py_path(PyObject *object, PyObject **out_text, PyObject **out_encoded);
 

@@ -3,9 +3,11 @@
 """kiln_nn.InferenceSession and kiln_nn.ort: a program for ONNX Runtime runs after a change of its import. Where ONNX Runtime is
 installed, signatures and results are compared with it."""
 import inspect
+import json
 import os
 import tempfile
 import threading
+import time
 import unittest
 
 from case import DIGITS, OPEN, kiln_nn, main, np, seven
@@ -18,8 +20,21 @@ except ImportError:
 
 # What has no meaning on one processor without providers.
 LEFT_OUT = {"create_ortvalue_from_shape_and_type", "get_input_epdevices", "get_input_memory_infos", "get_output_memory_infos",
-            "get_provider_graph_assignment_info", "get_tuning_results", "release_captured_graph", "run_with_ortvaluevector",
-            "set_ep_dynamic_options", "set_tuning_results"}
+            "get_provider_graph_assignment_info", "release_captured_graph", "run_with_ortvaluevector", "set_ep_dynamic_options"}
+# Members of the other classes that are for devices, for sparse tensors, or for what has no counterpart.
+OTHERS = {"add_active_adapter", "add_external_initializers", "add_external_initializers_from_files_in_memory",
+          "add_provider_for_devices", "as_sparse_tensor", "clear_ep_context_data_read_func", "execution_order",
+          "get_outputs_as_ortvaluevector", "ort_value_from_sparse_tensor", "set_ep_context_data_read_func",
+          "set_load_cancellation_flag", "set_provider_selection_policy", "set_provider_selection_policy_delegate"}
+# Loops for minutes.
+ENDLESS = """graph @endless(%x: f32[1], %n: i64[]) {
+  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %at: f32[1]) {
+    %next = sin(%at) : f32[1]
+    return %go, %next
+  } : f32[1]
+  return %y
+}
+"""
 
 
 class Class(unittest.TestCase):
@@ -103,8 +118,19 @@ class Class(unittest.TestCase):
                              (True, False, True, 24))
             self.assertEqual(library.OrtValue.ortvalue_from_numpy(np.ones(2, np.int64)).element_type(), 7)
             self.assertNotEqual(value.data_ptr(), 0)
+            self.assertTrue((np.asarray(value) == 5).all())
+            taken = library.OrtValue.from_dlpack(value)
+            value.update_inplace(library.OrtValue.ortvalue_from_numpy(np.ones((2, 3), np.float32)))
+            self.assertTrue((taken.numpy() == 1).all())
+            self.assertFalse(value.is_sparse_tensor())
+            halves = library.OrtValue.ortvalue_from_numpy_with_onnx_type(np.array([0x3c00], np.uint16), 10)
+            self.assertEqual((halves.data_type(), halves.element_type()), ("tensor(float16)", 10))
         with self.assertRaises(ValueError):
             ort.OrtValue(np.ones(2)).update_inplace(np.ones(3))
+        with self.assertRaisesRegex(ValueError, "expected elements of 2 bytes, found float32"):
+            ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.ones(2, np.float32), 10)
+        with self.assertRaisesRegex(ValueError, "found 22"):
+            ort.OrtValue.ortvalue_from_shape_and_type([2], 22)
 
     def test_options(self):
         options = ort.SessionOptions()
@@ -114,12 +140,57 @@ class Class(unittest.TestCase):
         session = ort.InferenceSession(self.open_model(), options)
         x = np.ones((4, 3), np.float32)
         self.assertTrue((session.run(None, {"x": x, "y": x})[0] == 2).all())
-        self.assertIn(" ms ", session.end_profiling())
+        self.assertEqual(ort.InferenceSession(self.open_model()).end_profiling(), "")
         with self.assertRaises(ValueError):
             session.run(None, {"x": x[:2], "y": x[:2]})
         options.add_session_config_entry("kiln.pipeline", "no-such")
         with self.assertRaises(kiln_nn.PipelineError):
             ort.InferenceSession(str(DIGITS), options)
+
+        for unable in (lambda: options.add_initializer("w", ort.OrtValue(x)), lambda: options.register_custom_ops_library("x.so"),
+                       lambda: options.add_free_dimension_override_by_denotation("BATCH", 1)):
+            self.assertRaises(NotImplementedError, unable)
+
+    def test_profile(self):
+        options = ort.SessionOptions()
+        options.enable_profiling = True
+        with tempfile.TemporaryDirectory() as folder:
+            options.profile_file_prefix = os.path.join(folder, "times")
+            session = ort.InferenceSession(DIGITS, options)
+            for _ in range(2):
+                session.run(None, {"image": seven()})
+            name = session.end_profiling()
+            self.assertEqual([os.path.join(folder, file) for file in os.listdir(folder)], [name])
+            with open(name, encoding="utf-8") as file:
+                events = json.load(file)
+        self.assertIn("softmax", [event["args"]["op_name"] for event in events])
+        self.assertTrue(all(event["dur"] >= 0 and event["args"]["runs"] == "2" for event in events))
+        self.assertTrue(all(a["ts"] <= b["ts"] for a, b in zip(events, events[1:])))
+
+    def test_terminate(self):
+        session, options = ort.InferenceSession(ENDLESS.encode()), ort.RunOptions()
+        timer = threading.Timer(0.1, setattr, (options, "terminate", True))
+        timer.start()
+        start = time.monotonic()
+        feed = {"x": np.ones(1, np.float32), "n": np.array(2**40)}
+        with self.assertRaises(ort.capi.onnxruntime_pybind11_state.Fail):
+            session.run(None, feed, options)
+        with self.assertRaises(kiln_nn.CancelledError):
+            session.run(None, feed, options)
+        self.assertLess(time.monotonic() - start, 30)
+        timer.join()
+        options.terminate = False
+        digits = ort.InferenceSession(DIGITS)
+        self.assertEqual(digits.run(None, {"image": seven()}, options)[0].argmax(), 7)
+
+    def test_exceptions(self):
+        state = ort.capi.onnxruntime_pybind11_state
+        with self.assertRaises(state.NoSuchFile):
+            ort.InferenceSession("no-such.onnx")
+        with self.assertRaises(state.InvalidProtobuf):
+            ort.InferenceSession(b"\xff\xff")
+        with self.assertRaises(state.InvalidArgument):
+            ort.InferenceSession(DIGITS).run(None, {"image": seven()[0]})
 
     def open_model(self):
         folder = tempfile.TemporaryDirectory()
@@ -140,6 +211,16 @@ class Compared(unittest.TestCase):
             with self.subTest(name=name):
                 self.assertEqual(list(inspect.signature(getattr(kiln_nn.InferenceSession, name)).parameters),
                                  list(inspect.signature(getattr(theirs, name)).parameters))
+
+    def test_names(self):
+        """What the classes of ONNX Runtime have for one processor, and the names of its exceptions."""
+        for name in ("OrtValue", "IOBinding", "RunOptions", "SessionOptions"):
+            theirs, ours = getattr(onnxruntime, name), getattr(ort, name)
+            ours = ours() if name.endswith("Options") else ours
+            found = {name for name in dir(theirs) if not name.startswith("_")} - set(dir(ours))
+            self.assertEqual(found - OTHERS, set(), name)
+        for name in vars(ort.capi.onnxruntime_pybind11_state):
+            self.assertTrue(hasattr(onnxruntime.capi.onnxruntime_pybind11_state, name), name)
 
     def test_results_and_facts(self):
         theirs, ours = onnxruntime.InferenceSession(str(DIGITS)), ort.InferenceSession(str(DIGITS))

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Pickles and processes: models, programs, sessions and pipelines in others, by spawn and by fork."""
+import gc
+import mmap
 import multiprocessing
 import os
 import pathlib
@@ -38,6 +40,35 @@ class Pickles(unittest.TestCase):
         self.assertGreater(len(pickle.dumps(by_bytes)), 200000)
         for model in (by_path, by_bytes, text_model(ADD)):
             self.assertEqual(copy_of(model).inputs, model.inputs)
+
+    def test_bytes_beside_the_pickle(self):
+        content = DIGITS.read_bytes()
+        for thing, restored in ((kiln_nn.load(content), lambda copy: copy.compile()),
+                                (kiln_nn.load(content).compile(), lambda copy: copy)):
+            beside = []
+            pickled = pickle.dumps(thing, protocol=5, buffer_callback=beside.append)
+            self.assertLess(len(pickled), 2000)
+            self.assertEqual([memoryview(part).nbytes for part in beside], [len(content)])
+            for parts in (beside, [memoryview(content)]):
+                copy = pickle.loads(pickled, buffers=parts)
+                self.assertEqual(read_digit(restored(copy))[0], 7)
+                self.assertEqual(read_digit(restored(copy_of(copy)))[0], 7)
+            for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+                copy = pickle.loads(pickle.dumps(thing, protocol=protocol))
+                self.assertEqual(read_digit(restored(copy))[0], 7)
+
+    def test_files_that_are_mapped(self):
+        with open(DIGITS, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            model = kiln_nn.load(mapped)
+            self.assertRaises(BufferError, mapped.close)    # the model is in it
+            self.assertEqual(read_digit(copy_of(model).compile())[0], 7)
+            self.assertEqual(read_digit(model.compile())[0], 7)
+            del model
+            gc.collect()
+        memory = bytearray(DIGITS.read_bytes())
+        model = kiln_nn.load(memory)
+        memory[:] = bytes(len(memory))                      # not the model's
+        self.assertEqual(read_digit(copy_of(model).compile())[0], 7)
 
     def test_paths_are_absolute(self):
         before = os.getcwd()

@@ -219,6 +219,7 @@ class Map(unittest.TestCase):
         self.assertEqual(list(program.map([], threads=2)), [])
         with self.assertRaises(ValueError):
             program.map([], threads=0)
+        self.assertIn(kiln_nn._kiln.processors(), range(1, len(os.sched_getaffinity(0)) + 1))
 
 
 if __name__ == "__main__":
