@@ -165,6 +165,13 @@ time_layers(const Options *options, KilnSession *session, GError **error)
     for (unsigned run = 0; run < LAYER_RUNS; run++) {
         if (!kiln_session_run(session, error))
             return FALSE;
+        unsigned found = 0;
+        entries = kiln_session_profile(session, &found);
+        if (found != n) { /* data that is drawn anew took another branch */
+            g_set_error(error, KILN_ERROR, KILN_ERROR_RUN,
+                        "expected a run of the same %u instructions, found %u", n, found);
+            return FALSE;
+        }
         for (unsigned i = 0; i < n; i++) {
             samples[(gsize)i * LAYER_RUNS + run] = (entries[i]->ms - sums[i]) * 1e-3;
             sums[i] = entries[i]->ms;

@@ -24,6 +24,39 @@ class Load(CliTest):
             self.assertIn(f"{option}: expected", self.kiln_err(option, value, MODEL, status=USAGE))
 
 
+class Layers(CliTest):
+    def layers(self, model):
+        """(kernel, microseconds, share) of each row; the head is the line before."""
+        lines = self.kiln("--layers", "--threads", "1", "--min-time", "0.01", model).splitlines()
+        head = next(i for i, line in enumerate(lines) if "GFLOP/s" in line)
+        rows = [line.split() for line in lines[head + 1:] if len(line.split()) >= 6 and "in all instructions" not in line]
+        return [(row[5], float(row[0]), float(row[1])) for row in rows]
+
+    def test_every_instruction(self):
+        rows = self.layers(MODEL)
+        self.assertGreater(len(rows), 3)
+        self.assertAlmostEqual(sum(share for _, _, share in rows), 100, delta=1)
+
+    def test_inside_a_loop(self):
+        model = self.write("loop.kiln", """graph @f(%x: f32[64,64]) {
+  %n = const @n : i64[]
+  %y = loop(%n, _, %x) body(%i: i64[], %go: bool[], %v: f32[64,64]) {
+    %m = matmul(%v, %v) : f32[64,64]
+    %s = tanh(%m) : f32[64,64]
+    return %go, %s
+  } : f32[64,64]
+  return %y
+}
+constants {
+  @n = [50] : i64[]
+}
+""")
+        rows = self.layers(model)
+        body = [row for row in rows if row[0].startswith("cpu:") and row[0] != "cpu:loop"]
+        self.assertGreater(sum(share for _, _, share in body), 50)
+        self.assertTrue(all(us > 0.1 for _, us, _ in body), rows)
+
+
 class Sweep(CliTest):
     def test_first_and_later_runs(self):
         model = self.write("open.kiln", OPEN)
