@@ -18,18 +18,33 @@ enum {
     WIDTH = 32,
 };
 
-/* To know the region's weight takes memory. */
-static const char text[] =
-    "graph @f(%x: f32[16,32]) {\n"
-    "  %y = vendor.graph @r0(%x) body(%a: f32[16,32]) {\n"
-    "    %w = const @w : f32[32,32]\n"
-    "    %m = matmul(%a, %w) : f32[16,32]\n"
-    "    %r = relu(%m) : f32[16,32]\n"
-    "    return %r\n"
-    "  } : f32[16,32]\n"
-    "  return %y\n"
-    "}\n"
-    "constants { @w = random_uniform(seed=1, low=-1, high=1) : f32[32,32] }\n";
+/* To know a region's weight takes memory where the vendor wants it in another layout: a product's
+ * or a convolution's, as the instruction set has it. */
+static const char text[] = "graph @f(%x: f32[16,32]) {\n"
+                           "  %y = vendor.graph @r0(%x) body(%a: f32[16,32]) {\n"
+                           "    %w = const @w : f32[32,32]\n"
+                           "    %m = matmul(%a, %w) : f32[16,32]\n"
+                           "    %r = relu(%m) : f32[16,32]\n"
+                           "    return %r\n"
+                           "  } : f32[16,32]\n"
+                           "  %four = const @four : i64[4]\n"
+                           "  %two = const @two : i64[2]\n"
+                           "  %image = reshape(%y, %four) : f32[1,8,8,8]\n"
+                           "  %z = vendor.graph @r1(%image) body(%b: f32[1,8,8,8]) {\n"
+                           "    %v = const @v : f32[8,8,3,3]\n"
+                           "    %c = conv(%b, %v) {pads=[1,1,1,1]} : f32[1,8,8,8]\n"
+                           "    %s = relu(%c) : f32[1,8,8,8]\n"
+                           "    return %s\n"
+                           "  } : f32[1,8,8,8]\n"
+                           "  %rows = reshape(%z, %two) : f32[16,32]\n"
+                           "  return %rows\n"
+                           "}\n"
+                           "constants {\n"
+                           "  @four = [1,8,8,8] : i64[4]\n"
+                           "  @two = [16,32] : i64[2]\n"
+                           "  @w = random_uniform(seed=1, low=-1, high=1) : f32[32,32]\n"
+                           "  @v = random_uniform(seed=2, low=-1, high=1) : f32[8,8,3,3]\n"
+                           "}\n";
 
 typedef struct {
     KilnProgram *program;
