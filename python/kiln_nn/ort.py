@@ -117,6 +117,7 @@ class RunOptions:
         self._entries: dict[str, str] = {}
         self._terminate = False
         self._running: list[_kiln.Session] = []
+        self._lock = threading.Lock()           # held while sessions are cancelled: none of them is in another run then
 
     @property
     def terminate(self) -> bool:
@@ -132,19 +133,22 @@ class RunOptions:
     def _cancel(self) -> None:
         """Cancels until the runs are over. A run that is about to begin does not see one call of cancel()."""
         while self._terminate and self._running:
-            for session in list(self._running):
-                session.cancel()
+            with self._lock:
+                for session in self._running:
+                    session.cancel()
             time.sleep(0.001)
 
     def _run(self, session: _kiln.Session, feed: dict[str, Any], out: dict[str, Any], names: list[str]) -> dict[str, Any]:
         """A run that `terminate` ends."""
-        self._running.append(session)           # before terminate is read: then its setter finds the session
+        with self._lock:
+            self._running.append(session)       # before terminate is read: then its setter finds the session
         try:
             if self._terminate:
                 raise _errors.CancelledError("the run was cancelled: terminate is True")
             return session.run(feed, out=out, outputs=names)
         finally:
-            self._running.remove(session)
+            with self._lock:
+                self._running.remove(session)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, which is not read."""

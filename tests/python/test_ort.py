@@ -5,6 +5,7 @@ installed, signatures and results are compared with it."""
 import inspect
 import json
 import os
+import pickle
 import tempfile
 import threading
 import time
@@ -72,6 +73,11 @@ class Class(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(digits, [7] * 40)
+
+    def test_pickle(self):
+        session = kiln_nn.InferenceSession(DIGITS)
+        session.run(None, {"image": seven()})
+        self.assertEqual(pickle.loads(pickle.dumps(session)).run(None, {"image": seven()})[0].argmax(), 7)
 
     def test_async_and_binding(self):
         session = kiln_nn.InferenceSession(DIGITS)
