@@ -21,12 +21,12 @@ if(KILN_SANITIZE)
     -fno-omit-frame-pointer)
   target_link_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE})
   if(KILN_SANITIZE MATCHES "undefined" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    # Texts of all checks would be 25 MB of tables in each of the thousands of processes that tests start. A check that
-    # fails traps, and AddressSanitizer prints where (handle_sigill=1).
+    # A check that fails traps, and AddressSanitizer prints where (handle_sigill=1). With texts, the checks have 25 MB of
+    # tables in each process, and tests start thousands of processes.
     target_compile_options(kiln_flags INTERFACE -fsanitize-undefined-trap-on-error)
   endif()
   if(KILN_SANITIZE MATCHES "address")
-    # Nor do processes relocate what is left of them.
+    # A program at a fixed address relocates nothing when it starts.
     target_link_options(kiln_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
   endif()
 endif()

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
@@ -10,10 +11,11 @@ from ._support import MemoryReport, Metadata, ProfileEntry, TensorInfo, Unsuppor
 version: str
 
 _Path = str | bytes | os.PathLike[Any]
+_Content = bytes | bytearray | memoryview | mmap.mmap
 _Shapes = Mapping[str, Sequence[int | str | None]]
 
 def load(
-    source: _Path | bytes | bytearray | memoryview,
+    source: _Path | _Content,
     name: _Path | None = None,
     *,
     untrusted: bool = False,
@@ -22,7 +24,7 @@ def load(
     time_limit: int = 0,
     accept_newer_opsets: bool = False,
 ) -> Model: ...
-def load_program(source: _Path | bytes | bytearray | memoryview, *, cache_dir: _Path | None = None) -> Program: ...
+def load_program(source: _Path | _Content, *, cache_dir: _Path | None = None) -> Program: ...
 def load_plugin(path: _Path, /) -> None: ...
 def build_info() -> str: ...
 def processors() -> int: ...

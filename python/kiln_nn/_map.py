@@ -4,12 +4,12 @@ import collections
 import concurrent.futures
 import threading
 
+from ._kiln import processors
+
 
 def map_runs(program, inputs, threads, outputs):
     """Yields program.session().run(feeds) for each feeds of @inputs. At most 2 * @threads of them are held at once."""
-    if threads is None:
-        from ._kiln import processors
-        threads = processors()
+    threads = processors() if threads is None else threads
     if threads < 1:
         raise ValueError(f"threads: expected 1 or more, found {threads}")
     return _results(program, iter(inputs), threads, outputs)

@@ -99,11 +99,13 @@ class OrtValue:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The array, for numpy.asarray()."""
-        return np.array(self._array, dtype=dtype) if copy else np.asarray(self._array, dtype=dtype)
+        if copy is None:
+            return np.asarray(self._array, dtype=dtype)
+        return np.array(self._array, dtype=dtype, copy=copy)
 
     def __dlpack__(self, *, stream: Any = None) -> Any:
         """A capsule on the memory of the value."""
-        return self._array.__dlpack__(stream=stream)
+        return Tensor(self._array).__dlpack__(stream=stream)    # NumPy has none for types of ml_dtypes
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The processor, by the numbers of DLPack."""

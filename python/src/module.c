@@ -54,7 +54,8 @@ static PyMethodDef functions[] = {
       "nodes, time_limit in milliseconds." },
     { "load_program", (PyCFunction)(void (*)(void))load_program, METH_VARARGS | METH_KEYWORDS,
       "load_program($module, source, *, cache_dir=None)\n--\n\n"
-      "Loads a compiled program from a path or from bytes. Returns a Program.\n\n"
+      "Loads a compiled program from a path or from bytes. Returns a Program. Memory is used as by "
+      "load().\n\n"
       "Load only programs of makers whose code you would run." },
     { "load_plugin", load_plugin, METH_O,
       "load_plugin($module, path, /)\n--\n\n"

@@ -131,12 +131,26 @@ class Class(unittest.TestCase):
             self.assertFalse(value.is_sparse_tensor())
             halves = library.OrtValue.ortvalue_from_numpy_with_onnx_type(np.array([0x3c00], np.uint16), 10)
             self.assertEqual((halves.data_type(), halves.element_type()), ("tensor(float16)", 10))
+        value = ort.OrtValue(np.ones(2))
+        self.assertFalse(np.shares_memory(np.array(value, copy=True), value.numpy()))
+        self.assertTrue(np.shares_memory(np.asarray(value), value.numpy()))
         with self.assertRaises(ValueError):
             ort.OrtValue(np.ones(2)).update_inplace(np.ones(3))
         with self.assertRaisesRegex(ValueError, "expected elements of 2 bytes, found float32"):
             ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.ones(2, np.float32), 10)
         with self.assertRaisesRegex(ValueError, "found 22"):
             ort.OrtValue.ortvalue_from_shape_and_type([2], 22)
+
+    def test_values_of_small_floats(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("ml_dtypes is absent")
+        value = ort.OrtValue(np.array([1, 2], ml_dtypes.bfloat16))
+        self.assertEqual((value.data_type(), value.element_type()), ("tensor(bfloat16)", 16))
+        taken = ort.OrtValue.from_dlpack(value)
+        self.assertTrue(np.shares_memory(taken.numpy(), value.numpy()))
+        self.assertEqual(taken.numpy().tolist(), [1, 2])
 
     def test_options(self):
         options = ort.SessionOptions()
