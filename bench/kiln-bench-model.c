@@ -168,8 +168,11 @@ time_layers(const Options *options, KilnSession *session, GError **error)
         unsigned found = 0;
         entries = kiln_session_profile(session, &found);
         if (found != n) { /* data that is drawn anew took another branch */
-            g_set_error(error, KILN_ERROR, KILN_ERROR_RUN,
-                        "expected a run of the same %u instructions, found %u", n, found);
+            g_set_error(
+                error, KILN_ERROR, KILN_ERROR_RUN,
+                "--layers: expected the same %u instructions in each run, found %u: another "
+                "branch was taken",
+                n, found);
             return FALSE;
         }
         for (unsigned i = 0; i < n; i++) {

@@ -56,6 +56,28 @@ constants {
         self.assertGreater(sum(share for _, _, share in body), 50)
         self.assertTrue(all(us > 0.1 for _, us, _ in body), rows)
 
+    def test_branches_must_be_the_same(self):
+        model = self.write("coin.kiln", """graph @f(%x: f32[8]) {
+  %r = random_uniform() {low=0.0, high=1.0, shape=[1]} : f32[1]
+  %h = const @h : f32[1]
+  %c = less(%r, %h) : bool[1]
+  %y = if(%c) then {
+    %a = sin(%x) : f32[8]
+    return %a
+  } else {
+    %b = exp(%x) : f32[8]
+    %d = tanh(%b) : f32[8]
+    return %d
+  } : f32[8]
+  return %y
+}
+constants {
+  @h = [0.5] : f32[1]
+}
+""")
+        self.assertRegex(self.kiln_err("--layers", "--threads", "1", "--min-time", "0.01", model, status=FAILED),
+                         r"--layers: expected the same \d+ instructions in each run, found \d+: another branch was taken")
+
 
 class Sweep(CliTest):
     def test_first_and_later_runs(self):
