@@ -236,22 +236,48 @@ kiln_function_enter_name(KilnFunction *function, KilnValue *value)
         g_hash_table_add(function->module->region_names, name_hash(value->name));
 }
 
+static bool
+is_around(const KilnFunction *function, const KilnFunction *region)
+{
+    for (const KilnFunction *outer = region; (outer = function_around(outer));) {
+        if (outer == function)
+            return true;
+    }
+    return false;
+}
+
+static bool
+subgraphs_have_name(const KilnFunction *function, const char *name)
+{
+    uint32_t left = function->n_region_nodes;
+    for (const KilnNode *node = function->first; left > 0; node = node->next) {
+        if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
+            continue;
+        left--;
+        kiln_foreach_region (region, node) {
+            if (g_hash_table_contains(region->names, name) || subgraphs_have_name(region, name))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Subgraphs see the values around them, so a value must not be called like one inside them. Only a
- * name that some subgraph had is looked for in all of them, of which there may be thousands. */
+ * name that some subgraph had is looked for: in the nodes of the function or in all functions, of
+ * which there may be thousands, whichever are fewer. */
 static bool
 name_is_free_inside(const KilnFunction *function, const char *name)
 {
     const KilnModule *module = function->module;
     if (!function->n_region_nodes || !g_hash_table_contains(module->region_names, name_hash(name)))
         return true;
+    if (function->n_nodes < module->all_functions->len)
+        return !subgraphs_have_name(function, name);
     for (guint i = 0; i < module->all_functions->len; i++) {
         const KilnFunction *region = g_ptr_array_index(module->all_functions, i);
-        if (!region->owner || !g_hash_table_contains(region->names, name))
-            continue;
-        for (const KilnFunction *outer = region; (outer = function_around(outer));) {
-            if (outer == function)
-                return false;
-        }
+        if (region->owner && g_hash_table_contains(region->names, name) &&
+            is_around(function, region))
+            return false;
     }
     return true;
 }

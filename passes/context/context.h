@@ -29,6 +29,8 @@ struct KilnPassContext {
     GHashTable *refusals;           /* char*, each once; NULL: none yet */
     char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
     uint32_t n_recent;              /* rewrites since the ring was cleared */
+
+    struct KilnEqualConstants *equal_constants; /* owned; kiln_pass_first_equal() looks as well */
 };
 
 void kiln_pass_context_clear_recent(KilnPassContext *context);

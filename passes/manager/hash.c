@@ -11,11 +11,7 @@
 
 #include <string.h>
 
-/* One walk makes both. */
-typedef struct {
-    uint64_t state; /* of all but names */
-    uint64_t names; /* of names alone */
-} Hash;
+typedef KilnHash Hash;
 
 static uint64_t
 mix(uint64_t state, uint64_t value)
@@ -394,8 +390,8 @@ add_folding(Hash *hash, const KilnModule *module)
         add_bytes(hash, folding->entry->data, folding->entry->len * sizeof(uint32_t));
 }
 
-KilnHashes
-kiln_hash_module(const KilnModule *module)
+static Hash
+hash_tables(const KilnModule *module)
 {
     Hash hash = { 0 };
     add(&hash, module->constants->len);
@@ -413,10 +409,31 @@ kiln_hash_module(const KilnModule *module)
         for (uint32_t k = 0; k < declaration->n_results; k++)
             add_type(&hash, &declaration->results[k]);
     }
+    return hash;
+}
+
+KilnHashes
+kiln_hash_module_again(const KilnModule *module, KilnKnownHashes *known)
+{
+    guint n = module->declarations->len;
+    const KilnDeclaration *last = n ? g_ptr_array_index(module->declarations, n - 1) : NULL;
+    if (!known->hash.state || known->n_constants != module->constants->len ||
+        known->removed_constants != module->removed_constants || known->n_declarations != n ||
+        known->last_declaration != last)
+        *known = (KilnKnownHashes){ hash_tables(module), module->constants->len, n,
+                                    module->removed_constants, last };
+    Hash hash = known->hash;
     for (guint i = 0; i < module->functions->len; i++) {
         const KilnFunction *function = g_ptr_array_index(module->functions, i);
         add_text(&hash, function->name);
     }
     add_folding(&hash, module);
     return hashes_of(&hash);
+}
+
+KilnHashes
+kiln_hash_module(const KilnModule *module)
+{
+    KilnKnownHashes known = { .n_constants = 0 };
+    return kiln_hash_module_again(module, &known);
 }

@@ -18,4 +18,22 @@ KilnHashes kiln_hash_ir_function(const KilnIRFunction *function);
  * sample of their bytes), declarations, and the list of functions. */
 KilnHashes kiln_hash_module(const KilnModule *module);
 
+/** A walk that is on its way. One walk makes both. */
+typedef struct {
+    uint64_t state; /* of all but names */
+    uint64_t names; /* of names alone */
+} KilnHash;
+
+/** What is known of constants and declarations. All zero: nothing. */
+typedef struct {
+    KilnHash hash;
+    guint n_constants, n_declarations;
+    uint64_t removed_constants;
+    const KilnDeclaration *last_declaration;
+} KilnKnownHashes;
+
+/** The same hash. Takes what @known has, unless constants or declarations were added or removed
+ * since: what they are does not change. */
+KilnHashes kiln_hash_module_again(const KilnModule *module, KilnKnownHashes *known);
+
 #endif

@@ -12,6 +12,7 @@
 #include "passes/manager/dump.h"
 #include "passes/manager/hash.h"
 #include "passes/manager/unit.h"
+#include "passes/query/equal_constants.h"
 #include "passes/query_ir/lives.h"
 #include "passes/rule.h"
 
@@ -26,6 +27,7 @@ typedef struct {
     KilnUnit unit; /* the function being worked on */
     KilnPassContext context;
     KilnAnalyses *analyses;
+    KilnKnownHashes known;
     KilnNumericCheck *check; /* NULL: numbers are not compared */
     double fraction;         /* of the entries that are done */
     bool stopped;            /* the bisect limit was reached */
@@ -127,7 +129,7 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
 {
     const KilnPassOptions *options = manager->options;
     const KilnUnit *unit = &manager->unit;
-    uint64_t before = options->check_changed ? kiln_unit_hash(unit).named : 0;
+    uint64_t before = options->check_changed ? kiln_unit_hash(unit, NULL).named : 0;
     if (manager->check && !kiln_check_before(manager->check, unit, error))
         return FALSE;
 
@@ -139,7 +141,7 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
         return FALSE;
 
     if (options->check_changed &&
-        !check_honest(before, kiln_unit_hash(unit).named, *changed, error))
+        !check_honest(before, kiln_unit_hash(unit, NULL).named, *changed, error))
         return FALSE;
     if (*changed) {
         if (stamp == kiln_unit_stamp(unit))
@@ -343,9 +345,9 @@ typedef struct {
 } Form;
 
 static Form
-form_of(const Manager *manager)
+form_of(Manager *manager)
 {
-    return (Form){ kiln_unit_hash(&manager->unit), manager->report->applications };
+    return (Form){ kiln_unit_hash(&manager->unit, &manager->known), manager->report->applications };
 }
 
 /* "sink (below-relu), hoist (above-relu)": the passes that changed something after application
@@ -520,6 +522,7 @@ run_pipeline(const KilnPassPipeline *pipeline, const KilnUnit *module,
                   verify_all(&manager, "after the last pass", error);
     kiln_pass_context_clear_recent(&manager.context);
     kiln_lives_free(manager.context.lives);
+    kiln_equal_constants_free(manager.context.equal_constants);
     kiln_module_trim(module->module);
     return ok;
 }

@@ -126,12 +126,13 @@ kiln_unit_cost(const KilnUnit *unit)
 }
 
 KilnHashes
-kiln_unit_hash(const KilnUnit *unit)
+kiln_unit_hash(const KilnUnit *unit, KilnKnownHashes *known)
 {
     const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
     KilnHashes own =
         unit->graph ? kiln_hash_function(unit->graph) : kiln_hash_ir_function(unit->instrs);
-    KilnHashes module = kiln_hash_module(unit->module);
+    KilnHashes module =
+        known ? kiln_hash_module_again(unit->module, known) : kiln_hash_module(unit->module);
     return (KilnHashes){ own.structure * factor + module.structure,
                          own.named * factor + module.named };
 }

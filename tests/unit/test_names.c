@@ -138,6 +138,24 @@ Test(names, what_comes_later_gives_way_to_subgraphs)
     finish(later);
 }
 
+/* Names inside are looked for in the nodes of a function with few, else in all functions. */
+Test(names, what_comes_later_gives_way_to_subgraphs_of_subgraphs)
+{
+    KilnNode *node = choose(function, "a", "b", "y");
+    KilnFunction *outer = kiln_attrs(node, if)->then_branch;
+    KilnNode *inner = choose(outer, "deep", "deeper", "z");
+    cr_assert_str_eq(name_in(kiln_attrs(inner, if)->then_branch), "deep");
+    cr_assert_str_eq(negate(function, x, "deep")->name, "deep_1");
+    cr_assert_str_eq(negate(function, x, "free")->name, "free");
+    for (int i = 0; i < 20; i++)
+        negate(function, x, "many");
+    cr_assert_str_eq(negate(function, x, "deep")->name, "deep_2");
+    cr_assert_str_eq(negate(function, x, "deeper")->name, "deeper_1");
+    kiln_node_remove(inner);
+    cr_assert_str_eq(negate(function, x, "deeper")->name, "deeper");
+    finish(&node->results[0]);
+}
+
 Test(names, results_may_be_named_one_by_one)
 {
     static const char *const names[] = { "second", "first" };
