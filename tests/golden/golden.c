@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every file tests/golden/<pass>/<case>.kiln is a case, every folder a test: starting a process
- * takes longer than most cases. KILN_GOLDEN names one folder of them, or one file as <pass>/<case>;
- * `--verbose` tells each case before it runs. */
+/* Every file tests/golden/<pass>/<case>.kiln is a case. KILN_GOLDEN names one folder of them, or
+ * one file as <pass>/<case>; `--verbose` tells each case before it runs.
+ *
+ * It is a program without Criterion, whose processes do not start under ThreadSanitizer. */
 #include "tests/golden/golden.h"
 #include "tests/test_operators.h"
-
-#include <criterion/criterion.h>
-#include <criterion/parameterized.h>
 
 #include <string.h>
 
@@ -49,77 +47,60 @@ cases(const char *folder)
     return chosen;
 }
 
-/* In memory of Criterion's own, as it asks for: tests run in other processes. */
-static char *
-shared_copy(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = cr_malloc(size);
-    memcpy(copy, text, size);
-    return copy;
-}
+typedef struct {
+    bool update, verbose;
+    guint n, n_failed;
+} Run;
 
 static void
-free_names(struct criterion_test_params *params)
+run_case(Run *run, const char *path, FILE *notes)
 {
-    char **names = params->params;
-    for (size_t i = 0; i < params->length; i++)
-        cr_free(names[i]);
-    cr_free(names);
+    g_autoptr(GError) error = NULL;
+    if (run->verbose)
+        printf("%s\n", path);
+    fflush(stdout);
+    g_autoptr(Golden) golden = golden_read(path, &error);
+    run->n++;
+    if (golden && golden_check(golden, run->update, notes, &error))
+        return;
+    run->n_failed++;
+    fprintf(stderr, "%s: %s\n", path, error ? error->message : "");
 }
 
-ParameterizedTestParameters(golden, folder)
+/* False where the notes cannot be written. */
+static bool
+run_folder(Run *run, const char *folder)
 {
-    g_autoptr(GPtrArray) folders = list(root);
-    char **names = cr_malloc(sizeof(char *) * (folders->len + 1));
-    size_t n_names = 0;
-    for (guint i = 0; i < folders->len; i++) {
-        const char *folder = g_ptr_array_index(folders, i);
-        g_autoptr(GPtrArray) files = cases(folder);
-        if (files->len)
-            names[n_names++] = shared_copy(folder);
+    g_autoptr(GPtrArray) files = cases(folder);
+    const char *kept = files->len ? g_getenv("KILN_GOLDEN_NOTES") : NULL;
+    g_autofree char *path = kept ? g_build_filename(kept, folder, NULL) : NULL;
+    FILE *notes = path ? fopen(path, "w") : NULL;
+    if (path && !notes) {
+        fprintf(stderr, "%s cannot be written\n", path);
+        return false;
     }
-    return cr_make_param_array(char *, names, n_names, free_names);
+    for (guint i = 0; i < files->len; i++)
+        run_case(run, g_ptr_array_index(files, i), notes);
+    return !notes || fclose(notes) == 0;
 }
 
-Test(golden, chosen)
+int
+main(int argc, char **argv)
 {
-    g_autoptr(GPtrArray) folders = list(root);
-    guint n = 0;
-    for (guint i = 0; i < folders->len; i++) {
-        g_autoptr(GPtrArray) files = cases(g_ptr_array_index(folders, i));
-        n += files->len;
-    }
     const char *only = g_getenv("KILN_GOLDEN");
-    cr_assert_gt(n, 0, "%s: no case of this name", only ? only : root);
-}
-
-static FILE *
-open_notes(const char *folder)
-{
-    const char *notes = g_getenv("KILN_GOLDEN_NOTES");
-    if (!notes)
-        return NULL;
-    g_autofree char *path = g_build_filename(notes, folder, NULL);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file, "%s cannot be written", path);
-    return file;
-}
-
-ParameterizedTest(char **folder, golden, folder)
-{
-    test_operators_register();
-    bool update = g_strcmp0(g_getenv("KILN_UPDATE"), "1") == 0;
-    FILE *notes = open_notes(*folder);
-    g_autoptr(GPtrArray) files = cases(*folder);
-    for (guint i = 0; i < files->len; i++) {
-        const char *path = g_ptr_array_index(files, i);
-        cr_log_info("%s\n", path);
-        g_autoptr(GError) error = NULL;
-        g_autoptr(Golden) golden = golden_read(path, &error);
-        bool ok = golden && golden_check(golden, update, notes, &error);
-        cr_expect(ok, "%s: %s", path, error ? error->message : "");
+    Run run = { .update = g_strcmp0(g_getenv("KILN_UPDATE"), "1") == 0,
+                .verbose = argc == 2 && strcmp(argv[1], "--verbose") == 0 };
+    if (argc > 1 && !run.verbose) {
+        fprintf(stderr, "usage: kiln-golden-tests [--verbose]\n");
+        return 2;
     }
-    if (notes)
-        fclose(notes);
+    test_operators_register();
+    bool good = true;
+    g_autoptr(GPtrArray) folders = list(root);
+    for (guint i = 0; i < folders->len; i++)
+        good &= run_folder(&run, g_ptr_array_index(folders, i));
+    if (run.n == 0)
+        fprintf(stderr, "%s: no case of this name\n", only ? only : root);
+    printf("%u cases, %u failed\n", run.n, run.n_failed);
+    return good && run.n > 0 && run.n_failed == 0 ? 0 : 1;
 }

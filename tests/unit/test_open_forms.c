@@ -173,7 +173,7 @@ Test(open_forms, floats_that_are_not_followed)
 /* f32 counts to 2^24. With one more than a name, names are assumed to be small. */
 Test(open_forms, numbers_that_are_not_small)
 {
-    static float many[(1 << 20) + 1];
+    g_autofree float *many = g_new0(float, (1 << 20) + 1);
     static const char text[] = RANGE("  %l = add(%n, %one) : f32[]\n", "l");
     g_autoptr(KilnSession) session = session_of(text);
     for (int64_t n = 1 << 20; n <= (1 << 20) + 1; n++) {
@@ -395,7 +395,7 @@ Test(open_forms, tables_of_a_program_that_was_loaded)
 /* It has no graph that could be compiled for big numbers. */
 Test(open_forms, big_numbers_of_a_program_that_was_loaded)
 {
-    static float many[(1 << 20) + 1];
+    g_autofree float *many = g_new0(float, (1 << 20) + 1);
     g_autoptr(KilnSession) session = loaded(RANGE("  %l = add(%n, %one) : f32[]\n", "l"));
     bind_shaped(session, 0, many, DIMS(1 << 20, 1));
     run(session);
