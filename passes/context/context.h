@@ -30,7 +30,7 @@ struct KilnPassContext {
     char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
     uint32_t n_recent;              /* rewrites since the ring was cleared */
 
-    struct KilnEqualConstants *equal_constants; /* owned; kiln_pass_first_equal() looks as well */
+    struct KilnEqualConstants *equal_constants; /* owned, for kiln_pass_first_equal() */
 };
 
 void kiln_pass_context_clear_recent(KilnPassContext *context);

@@ -18,13 +18,14 @@ KilnHashes kiln_hash_ir_function(const KilnIRFunction *function);
  * sample of their bytes), declarations, and the list of functions. */
 KilnHashes kiln_hash_module(const KilnModule *module);
 
-/** A walk that is on its way. One walk makes both. */
+/** Hashes that are not finished. One walk makes both. */
 typedef struct {
     uint64_t state; /* of all but names */
     uint64_t names; /* of names alone */
 } KilnHash;
 
-/** What is known of constants and declarations. All zero: nothing. */
+/** The hash of a module's constants and declarations, and what it was made from. All zero: it is
+ * not known. */
 typedef struct {
     KilnHash hash;
     guint n_constants, n_declarations;
@@ -32,8 +33,8 @@ typedef struct {
     const KilnDeclaration *last_declaration;
 } KilnKnownHashes;
 
-/** The same hash. Takes what @known has, unless constants or declarations were added or removed
- * since: what they are does not change. */
+/** The same hash, without another walk over constants and declarations unless some were added or
+ * removed since @known was made. None of them changes. */
 KilnHashes kiln_hash_module_again(const KilnModule *module, KilnKnownHashes *known);
 
 #endif

@@ -27,7 +27,7 @@ typedef struct {
     KilnUnit unit; /* the function being worked on */
     KilnPassContext context;
     KilnAnalyses *analyses;
-    KilnKnownHashes known;
+    KilnKnownHashes known;   /* for kiln_unit_hash() */
     KilnNumericCheck *check; /* NULL: numbers are not compared */
     double fraction;         /* of the entries that are done */
     bool stopped;            /* the bisect limit was reached */

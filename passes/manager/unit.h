@@ -29,8 +29,8 @@ const char *kiln_unit_name(const KilnUnit *unit);
 int64_t kiln_unit_size(const KilnUnit *unit);
 /** The cost of the whole module. Takes linear time. */
 KilnUnitCost kiln_unit_cost(const KilnUnit *unit);
-/** Hashes the function, and the parts of the module beside it that passes may change. Of these it
- * takes what @known has, unless NULL. */
+/** Hashes the function, and the parts of the module beside it that passes may change. @known keeps
+ * what is known of these parts for the next call; NULL: they are hashed anew. */
 KilnHashes kiln_unit_hash(const KilnUnit *unit, KilnKnownHashes *known);
 /** A number above 0 that grows with every change. At the graph level it is the module's, because a
  * subgraph is part of the function around it. */

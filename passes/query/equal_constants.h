@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which constants of a module are equal. A pass runs on each function and subgraph, of which there
- * may be thousands, so the context of a pass keeps what is known. */
+ * may be thousands, so the context keeps the answers from one run of a pass to the next. */
 #ifndef KILN_PASSES_QUERY_EQUAL_CONSTANTS_H
 #define KILN_PASSES_QUERY_EQUAL_CONSTANTS_H
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy's checks of .clang-tidy find nothing in any source of this build. A file that was
 clean is looked at again when it, a header, its command or the list of checks has changed. A process
-looks at several files: a fourth of the time of one for each file is its start."""
+looks at several files, because a process for each file would spend a fourth of its time on its start."""
 import concurrent.futures
 import hashlib
 import json
@@ -16,7 +16,7 @@ FILES_PER_PROCESS = 16
 
 
 def chosen(entries, build):
-    """Of the commands of a source, those that define other macros: several programs have the same sources."""
+    """One command for each source and set of macros: several programs compile the same source."""
     found = {}
     for entry in entries:
         path = pathlib.Path(entry["file"])

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the pass manager alone: analyses and their masks, content hashes. */
+/* Parts of the pass manager alone: analyses and their masks, content hashes, equal constants. */
+#include "graph/tensor.h"
+#include "passes/context/context.h"
 #include "passes/context/options.h"
 #include "passes/manager/analysis.h"
 #include "passes/manager/hash.h"
 
 #include "passes/manager/unit.h"
 #include "passes/pass.h"
+#include "passes/query/equal_constants.h"
 #include "tests/unit/graph_builder.h"
 
 #include <string.h>
@@ -83,4 +86,70 @@ Test(pass_parts, hash_of_strings)
     cr_expect_eq(hashes[0], hashes[1]);
     cr_expect_neq(hashes[0], hashes[2]);
     cr_expect_neq(hashes[0], hashes[3]);
+}
+
+static KilnConstant *
+constant(KilnModule *module, const char *name, double number)
+{
+    KilnType type = f32_2x3();
+    return kiln_module_add_constant(module, name, kiln_tensor_new_splat(&type, number), NULL);
+}
+
+static void
+declare(KilnModule *module, const char *name)
+{
+    KilnFunction *body = kiln_function_new_region(module, name);
+    set_result(body, add_argument(body, "x", f32_2x3()));
+    cr_assert_not_null(kiln_module_declare(module, name, body));
+}
+
+/* Hashing again with what is known gives the hash that is found anew, and another one than before.
+ */
+static void
+expect_new_hash(const KilnModule *module, KilnKnownHashes *known, KilnHashes *last)
+{
+    KilnHashes again = kiln_hash_module_again(module, known), anew = kiln_hash_module(module);
+    cr_expect_eq(again.named, anew.named);
+    cr_expect_eq(again.structure, anew.structure);
+    cr_expect_neq(again.named, last->named);
+    *last = again;
+    again = kiln_hash_module_again(module, known);
+    cr_expect_eq(again.named, last->named);
+}
+
+Test(pass_parts, known_hashes_hold_until_something_is_added_or_removed)
+{
+    g_autoptr(KilnModule) module = kiln_module_new();
+    KilnKnownHashes known = { .n_constants = 0 };
+    KilnHashes last = { 0 };
+    expect_new_hash(module, &known, &last);
+    constant(module, "a", 1);
+    expect_new_hash(module, &known, &last);
+    declare(module, "d");
+    expect_new_hash(module, &known, &last);
+    kiln_module_remove_constants(module, (bool[]){ true });
+    constant(module, "b", 2); /* as many as before */
+    expect_new_hash(module, &known, &last);
+    kiln_module_keep_declarations(module, (bool[]){ false });
+    declare(module, "e");
+    expect_new_hash(module, &known, &last);
+    kiln_function_new(module, "f");
+    expect_new_hash(module, &known, &last);
+}
+
+Test(pass_parts, the_first_equal_constant_is_found_after_additions_and_removals)
+{
+    g_autoptr(KilnModule) module = kiln_module_new();
+    KilnPassContext context = { .n_recent = 0 };
+    const KilnConstant *a = constant(module, "a", 1), *b = constant(module, "b", 2);
+    const KilnConstant *c = constant(module, "c", 1);
+    cr_expect_eq(kiln_pass_first_equal(&context, c), a);
+    cr_expect_eq(kiln_pass_first_equal(&context, b), b);
+    const KilnConstant *d = constant(module, "d", 2);
+    cr_expect_eq(kiln_pass_first_equal(&context, d), b);
+    kiln_module_remove_constants(module, (bool[]){ true, true, false, false });
+    const KilnConstant *e = constant(module, "e", 1);
+    cr_expect_eq(kiln_pass_first_equal(&context, e), c);
+    cr_expect_eq(kiln_pass_first_equal(&context, d), d);
+    kiln_equal_constants_free(context.equal_constants);
 }
